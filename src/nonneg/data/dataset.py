@@ -1,10 +1,12 @@
 """What is a data set here? Samples that can be fetched by number, with labels where they exist."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-import torch
 from torch import Tensor
+
+T = TypeVar("T")
 
 
 class Data(Protocol):
@@ -45,15 +47,17 @@ class Data(Protocol):
 
 @dataclass(frozen=True)
 class ArrayData:
-    """Samples that are held in memory.
+    """Samples that are held in one tensor, in memory or mapped from a file.
 
     Args:
-        inputs: ``(n, c, h, w)`` images or ``(n, d)`` vectors.
+        inputs: ``(n, c, h, w)`` images or ``(n, d)`` vectors; floats of another width are held as
+            they are and fetched as float32.
         labels: int64 ``(n,)``.
         name: What to call it in tables.
         class_names: One for each class number.
 
     Example:
+        >>> import torch
         >>> data = ArrayData(torch.eye(3), labels=torch.tensor([0, 1, 1]))
         >>> len(data), data.sample_shape
         (3, (3,))
@@ -75,5 +79,18 @@ class ArrayData:
         return len(self.inputs)
 
     def fetch(self, indices: Tensor) -> Tensor:
-        """The samples with these numbers."""
-        return self.inputs[indices]
+        """The samples with these numbers, ``uint8`` or ``float32``."""
+        samples = self.inputs[indices]
+        return samples.float() if samples.is_floating_point() else samples
+
+
+def of_split(table: Mapping[str, T], split: str) -> T:
+    """What a table holds for a split; ``ValueError`` for a split that it does not have.
+
+    Example:
+        >>> of_split({"train": 60000, "test": 10000}, "test")
+        10000
+    """
+    if split not in table:
+        raise ValueError(f"unknown split {split!r}; known: {', '.join(table)}")
+    return table[split]

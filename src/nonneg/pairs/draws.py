@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Odd 64-bit constants of the splitmix64 finaliser, as signed integers: torch has no uint64 arithmetic.
+# Odd constants of the splitmix64 finaliser, as signed integers: torch has no uint64 arithmetic.
 _GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 _MIX_1 = 0xBF58476D1CE4E5B9 - (1 << 64)
 _MIX_2 = 0x94D049BB133111EB - (1 << 64)
@@ -16,8 +16,11 @@ _MIX_2 = 0x94D049BB133111EB - (1 << 64)
 class Draws:
     """A table of random numbers, computed where it is read: a function, not a state.
 
+    Each number depends on seed, epoch, sample, stream and column, and on nothing else: not on the
+    other samples of the batch, nor on how many numbers are asked for.
+
     Args:
-        seed: Of the run.
+        seed: Of the run; from −2⁶³ to 2⁶³ − 1.
         epoch: Counted from 0.
         indices: Numbers of the samples, int64 ``(n,)``; results live on their device.
 
@@ -32,20 +35,39 @@ class Draws:
     epoch: int
     indices: Tensor
 
+    def __post_init__(self) -> None:
+        if not -(2**63) <= self.seed < 2**63:
+            raise ValueError(f"seed {self.seed} does not fit in 64 bits; choose a smaller one")
+        if self.indices.ndim != 1 or self.indices.dtype.is_floating_point:
+            raise ValueError(
+                f"indices must be whole numbers of shape (n,), got {self.indices.dtype} of shape "
+                f"{tuple(self.indices.shape)}"
+            )
+
     def uniform(self, n: int, *, stream: int = 0) -> Tensor:
         """Numbers in [0, 1), float32 ``(len(indices), n)``; another stream gives other numbers."""
-        return _to_unit_interval(self._bits(n, stream))
+        return _shift_right(self._bits(n, stream), 40).float() * 2.0**-24
 
     def normal(self, n: int, *, stream: int = 0) -> Tensor:
         """Standard normal numbers, float32 ``(len(indices), n)``."""
-        first, second = self.uniform(2 * n, stream=stream).chunk(2, dim=1)
+        # Box and Muller (1958): two uniform numbers give two normal ones.
+        n_pairs = (n + 1) // 2
+        pairs = self.uniform(2 * n_pairs, stream=stream).unflatten(1, (n_pairs, 2))
         # 1 - u lies in (0, 1], so that the logarithm is finite.
-        return (-2 * torch.log1p(-first)).sqrt() * torch.cos(2 * math.pi * second)
+        radius = (-2 * torch.log1p(-pairs[..., 0])).sqrt()
+        angle = 2 * math.pi * pairs[..., 1]
+        both = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=2)
+        return both.flatten(1)[:, :n]
 
     def integers(self, high: Tensor | int, *, stream: int = 0) -> Tensor:
-        """One whole number in [0, high) a sample, int64 ``(len(indices),)``."""
-        unit = self.uniform(1, stream=stream)[:, 0].double()
-        return (unit * high).long()
+        """One whole number in [0, high) a sample, int64 ``(len(indices),)``.
+
+        Args:
+            high: At most 2³¹, for all samples or one for each, ``(len(indices),)``.
+            stream: Another stream gives other numbers.
+        """
+        # 31 bits times high, shifted back: whole numbers only, so the same on every device.
+        return (_shift_right(self._bits(1, stream)[:, 0], 33) * high) >> 31
 
     def _bits(self, n: int, stream: int) -> Tensor:
         key = _mix(torch.tensor(self.seed, dtype=torch.int64))
@@ -57,7 +79,7 @@ class Draws:
 
 
 def _mix(bits: Tensor) -> Tensor:
-    """The splitmix64 finaliser (Steele, Lea and Flood 2014): every input bit moves every output bit."""
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): each bit in moves each bit out."""
     bits = bits + _GOLDEN
     bits = (bits ^ _shift_right(bits, 30)) * _MIX_1
     bits = (bits ^ _shift_right(bits, 27)) * _MIX_2
@@ -67,7 +89,3 @@ def _mix(bits: Tensor) -> Tensor:
 def _shift_right(bits: Tensor, by: int) -> Tensor:
     """Logical shift: torch shifts the sign in, the mask takes it out again."""
     return (bits >> by) & ((1 << (64 - by)) - 1)
-
-
-def _to_unit_interval(bits: Tensor) -> Tensor:
-    return _shift_right(bits, 40).float() * 2.0**-24

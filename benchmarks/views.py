@@ -1,0 +1,184 @@
+"""How fast are two views of an image? Ours, kornia's chain and a loop over Pillow, in one run.
+
+All three make two SimCLR views (crop, flip, colour, grey, blur) of 32×32 colour images from bytes
+to floats. Runs are interleaved, so that a busy machine slows all of them, and medians are taken.
+
+    python benchmarks/views.py
+"""
+
+import importlib
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageEnhance, ImageFilter
+from torch import Tensor
+
+from nonneg.pairs import Batch, Draws, ImageViews, recipe
+
+N_IMAGES = 512
+N_PILLOW = 32  # The loop takes the same time for each image: a few are enough.
+SETTINGS = recipe("colour")
+
+
+def measure(*, repeats: int = 15) -> dict[str, Any]:
+    """Images a second (two views each) of every method, and ours as a multiple of the others.
+
+    Args:
+        repeats: Interleaved runs of which the median is taken.
+
+    Returns:
+        ``images_per_second`` and ``microseconds_per_view`` by method, ``times_kornia`` (None
+        without kornia) and ``times_pillow``.
+    """
+    colour = _random_images(3, 32)
+    methods: dict[str, tuple[int, Callable[[], object]]] = {
+        "nonneg": (N_IMAGES, _ours(colour, "colour")),
+        "nonneg, 28×28 grey": (N_IMAGES, _ours(_random_images(1, 28), "grey")),
+        "pillow": (N_PILLOW, _pillow(colour[:N_PILLOW])),
+    }
+    kornia = _kornia(colour)
+    if kornia is not None:
+        methods["kornia"] = (N_IMAGES, kornia)
+    seconds: dict[str, list[float]] = {name: [] for name in methods}
+    for _, make in methods.values():
+        make()
+    for _ in range(repeats):
+        for name, (n_images, make) in methods.items():
+            started = time.perf_counter()
+            make()
+            seconds[name].append((time.perf_counter() - started) / n_images)
+    each = {name: statistics.median(times) for name, times in seconds.items()}
+    return {
+        "images_per_second": {name: 1 / time_each for name, time_each in each.items()},
+        "microseconds_per_view": {name: 1e6 * time_each / 2 for name, time_each in each.items()},
+        "times_kornia": each["kornia"] / each["nonneg"] if "kornia" in each else None,
+        "times_pillow": each["pillow"] / each["nonneg"],
+        "n_threads": torch.get_num_threads(),
+    }
+
+
+def _random_images(channels: int, size: int) -> Tensor:
+    # Smooth, as photographs are; what is in them does not change the time.
+    noise = torch.rand(N_IMAGES, channels, 4, 4, generator=torch.Generator().manual_seed(0))
+    smooth = torch.nn.functional.interpolate(noise, (size, size), mode="bilinear")
+    return (smooth * 255).to(torch.uint8)
+
+
+def _ours(images: Tensor, name: str) -> Callable[[], object]:
+    pairs, numbers = ImageViews(recipe(name)), torch.arange(len(images))
+    epoch = 0
+
+    def make() -> object:
+        nonlocal epoch
+        epoch += 1
+        return pairs(Batch(images, numbers, Draws(0, epoch, numbers), images.__getitem__))
+
+    return make
+
+
+def _kornia(images: Tensor) -> Callable[[], object] | None:
+    """The same chain in kornia, with its cheaper way to crop and a 3×3 kernel, which favours it."""
+    try:
+        augment = importlib.import_module("kornia.augmentation")
+    except (ImportError, RuntimeError, OSError):
+        return None
+    chain = torch.nn.Sequential(
+        augment.RandomResizedCrop(
+            (32, 32),
+            scale=SETTINGS.crop_scale,
+            ratio=SETTINGS.crop_ratio,
+            cropping_mode="resample",
+            same_on_batch=False,
+        ),
+        augment.RandomHorizontalFlip(p=SETTINGS.flip_rate, same_on_batch=False),
+        augment.ColorJitter(
+            SETTINGS.brightness,
+            SETTINGS.contrast,
+            SETTINGS.saturation,
+            SETTINGS.hue,
+            p=SETTINGS.jitter_rate,
+            same_on_batch=False,
+        ),
+        augment.RandomGrayscale(p=SETTINGS.grey_rate, same_on_batch=False),
+        augment.RandomGaussianBlur(
+            (3, 3), SETTINGS.blur_sigma, p=SETTINGS.blur_rate, same_on_batch=False
+        ),
+    )
+
+    def make() -> object:
+        with torch.no_grad():
+            floats = images.float() / 255
+            return chain(floats), chain(floats)
+
+    return make
+
+
+def _pillow(images: Tensor) -> Callable[[], object]:
+    arrays = images.permute(0, 2, 3, 1).contiguous().numpy()
+    generator = np.random.default_rng(0)
+
+    def make() -> object:
+        return [
+            torch.from_numpy(
+                np.stack([np.asarray(_pillow_view(array, generator)) for array in arrays])
+            )
+            .permute(0, 3, 1, 2)
+            .float()
+            .div_(255)
+            for _ in range(2)
+        ]
+
+    return make
+
+
+def _pillow_view(array: np.ndarray, generator: np.random.Generator) -> Image.Image:
+    size = array.shape[0]
+    area = generator.uniform(*SETTINGS.crop_scale)
+    ratio = np.exp(generator.uniform(*np.log(SETTINGS.crop_ratio)))
+    height, width = min(1.0, (area / ratio) ** 0.5) * size, min(1.0, (area * ratio) ** 0.5) * size
+    top, left = generator.random() * (size - height), generator.random() * (size - width)
+    box = (left, top, left + width, top + height)
+    image = Image.fromarray(array).resize((size, size), Image.Resampling.BILINEAR, box)
+    if generator.random() < SETTINGS.flip_rate:
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    if generator.random() < SETTINGS.jitter_rate:
+        image = _pillow_jitter(image, generator)
+    if generator.random() < SETTINGS.grey_rate:
+        image = image.convert("L").convert("RGB")
+    if generator.random() < SETTINGS.blur_rate:
+        image = image.filter(ImageFilter.GaussianBlur(generator.uniform(*SETTINGS.blur_sigma)))
+    return image
+
+
+def _pillow_jitter(image: Image.Image, generator: np.random.Generator) -> Image.Image:
+    for enhance, strength in (
+        (ImageEnhance.Brightness, SETTINGS.brightness),
+        (ImageEnhance.Contrast, SETTINGS.contrast),
+        (ImageEnhance.Color, SETTINGS.saturation),
+    ):
+        image = enhance(image).enhance(generator.uniform(1 - strength, 1 + strength))
+    channels = np.array(image.convert("HSV"))
+    channels[..., 0] += np.uint8(int(256 * generator.uniform(-SETTINGS.hue, SETTINGS.hue)) % 256)
+    return Image.fromarray(channels, "HSV").convert("RGB")
+
+
+def main() -> None:
+    """Print what was measured."""
+    measured = measure()
+    print(f"two SimCLR views of {N_IMAGES} images of 32×32, {measured['n_threads']} threads")
+    for name, speed in measured["images_per_second"].items():
+        each = measured["microseconds_per_view"][name]
+        print(f"  {name:20s} {speed:10.0f} images/s   {each:8.1f} µs a view")
+    if measured["times_kornia"] is None:
+        print("kornia is not installed, so nothing is compared with it: pip install kornia")
+    else:
+        print(f"nonneg is {measured['times_kornia']:.1f} × as fast as kornia")
+    print(f"nonneg is {measured['times_pillow']:.1f} × as fast as a loop over Pillow")
+
+
+if __name__ == "__main__":
+    main()

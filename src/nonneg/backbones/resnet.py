@@ -1,0 +1,157 @@
+"""Which network turns images into vectors? A ResNet, with torchvision's parameter names."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nonneg.backbones.blocks import NORMS, BasicBlock, Bottleneck, ImageNorm
+
+StemName = Literal["small", "large", "authors"]
+Block = type[BasicBlock] | type[Bottleneck]
+
+
+class Stem(NamedTuple):
+    """The first convolution, and whether a 3×3 max-pool of stride 2 follows it."""
+
+    kernel: int
+    stride: int
+    padding: int
+    max_pool: bool
+
+
+STEMS: dict[str, Stem] = {
+    "small": Stem(kernel=3, stride=1, padding=1, max_pool=False),
+    "large": Stem(kernel=7, stride=2, padding=3, max_pool=True),
+    # NCL's authors pad by 2 on CIFAR: 32×32 images become 34×34 maps.
+    "authors": Stem(kernel=3, stride=1, padding=2, max_pool=False),
+}
+
+RESNETS: dict[str, tuple[Block, tuple[int, int, int, int]]] = {
+    "resnet10": (BasicBlock, (1, 1, 1, 1)),
+    "resnet18": (BasicBlock, (2, 2, 2, 2)),
+    "resnet34": (BasicBlock, (3, 4, 6, 3)),
+    "resnet50": (Bottleneck, (3, 4, 6, 3)),
+}
+
+
+class ResNet(nn.Module):
+    """A residual network without its classifier (He et al. 2015, table 1).
+
+    Parameters are called as torchvision's (``layer2.0.downsample.1.weight``, …), so that its
+    weights can be loaded. Convolutions start from He's normal distribution over the outputs,
+    norms from scale 1 and shift 0.
+
+    Args:
+        name: A key of ``RESNETS``; the blocks in each of the four stages.
+        in_channels: Of the images ``(n, in_channels, h, w)``.
+        width: Channels of the first stage; the others have 2, 4 and 8 times as many.
+        stem: ``"small"`` keeps the size of small images, ``"large"`` divides it by 4 first,
+            ``"authors"`` is the stem of the NCL paper for CIFAR.
+        norm: ``"batch"``, or ``"group"``: no statistics across samples, so that a sample's
+            output does not depend on its batch.
+
+    Example:
+        >>> backbone = ResNet("resnet10", in_channels=1, width=16)
+        >>> backbone(torch.zeros(2, 1, 8, 8)).shape, backbone.hidden_size
+        (torch.Size([2, 128]), 128)
+    """
+
+    def __init__(
+        self,
+        name: str = "resnet18",
+        *,
+        in_channels: int = 3,
+        width: int = 64,
+        stem: StemName = "small",
+        norm: ImageNorm = "batch",
+    ) -> None:
+        super().__init__()
+        for what, key, table in (
+            ("ResNet", name, RESNETS),
+            ("stem", stem, STEMS),
+            ("norm of a ResNet", norm, NORMS),
+        ):
+            if key not in table:
+                raise ValueError(f"unknown {what} {key!r}; known: {', '.join(table)}")
+        block, depths = RESNETS[name]
+        first = STEMS[stem]
+        self.in_channels = in_channels
+        self.hidden_size = 8 * width * block.expansion
+        self.conv1 = nn.Conv2d(
+            in_channels, width, first.kernel, first.stride, first.padding, bias=False
+        )
+        self.bn1 = NORMS[norm](width)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, padding=1) if first.max_pool else nn.Identity()
+        self.layer1 = _stage(block, width, width, depths[0], stride=1, norm=norm)
+        out = width * block.expansion
+        self.layer2 = _stage(block, out, 2 * width, depths[1], stride=2, norm=norm)
+        self.layer3 = _stage(block, 2 * out, 4 * width, depths[2], stride=2, norm=norm)
+        self.layer4 = _stage(block, 4 * out, 8 * width, depths[3], stride=2, norm=norm)
+        self._initialise()
+        # Channels innermost in memory is the faster layout, and having it from the start makes
+        # the output bit-equal before and after saving and loading.
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Hidden vectors ``(n, hidden_size)`` ≥ 0 of images ``(n, in_channels, h, w)``."""
+        if images.ndim != 4 or images.shape[1] != self.in_channels:
+            raise ValueError(
+                f"this ResNet needs images (n, {self.in_channels}, h, w), "
+                f"got a batch of shape {tuple(images.shape)}"
+            )
+        maps = self.maxpool(self.relu(self.bn1(self.conv1(images))))
+        maps = self.layer4(self.layer3(self.layer2(self.layer1(maps))))
+        return maps.mean((2, 3))  # type: ignore[no-any-return]
+
+    def load_torchvision(self, weights: Mapping[str, Tensor]) -> None:
+        """Read the weights of a ResNet in torchvision's names; those of a classifier are dropped.
+
+        Args:
+            weights: A state dict of torchvision, with ``fc.weight`` and ``fc.bias`` or without.
+
+        Raises:
+            ValueError: When names or shapes are not exactly those of this network, which is then
+                unchanged.
+        """
+        theirs = {name: t for name, t in weights.items() if not name.startswith("fc.")}
+        ours = self.state_dict()
+        # Counters of batches were not saved by early versions; they are not used either.
+        missing = [n for n in ours if n not in theirs and not n.endswith("num_batches_tracked")]
+        unexpected = [n for n in theirs if n not in ours]
+        other_shape = [
+            f"{n} {tuple(theirs[n].shape)} for {tuple(ours[n].shape)}"
+            for n in ours
+            if n in theirs and theirs[n].shape != ours[n].shape
+        ]
+        found = (("missing", missing), ("unexpected", unexpected), ("of other shape", other_shape))
+        wrong = [f"{what}: {_shortened(which)}" for what, which in found if which]
+        if wrong:
+            raise ValueError(
+                f"the weights do not fit this ResNet ({'; '.join(wrong)}); build it with their "
+                "name, width, stem and norm (torchvision's: width 64, stem 'large', norm 'batch')"
+            )
+        self.load_state_dict(theirs, strict=False)
+
+    def _initialise(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def _stage(
+    block: Block, in_channels: int, width: int, depth: int, *, stride: int, norm: ImageNorm
+) -> nn.Sequential:
+    """Blocks of one width; the first of them has the stride."""
+    out_channels = width * block.expansion
+    return nn.Sequential(
+        block(in_channels, width, stride=stride, norm=norm),
+        *(block(out_channels, width, stride=1, norm=norm) for _ in range(depth - 1)),
+    )
+
+
+def _shortened(names: list[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

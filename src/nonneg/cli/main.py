@@ -1,0 +1,43 @@
+"""How are commands started and how do they fail? With one sentence, unless asked for more."""
+
+import os
+import sys
+
+import typer
+from rich.console import Console
+
+from nonneg.cli import demo, embed, presets, train
+
+app = typer.Typer(
+    name="nonneg",
+    help="Non-negative contrastive learning: sparse features that a person can read.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("presets")(presets.presets)
+app.command("embed")(embed.embed)
+
+
+def main() -> None:
+    """Run the command line; what went wrong is one sentence on standard error and exit code 1."""
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")
+    try:
+        app()
+    except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
+        if debug:
+            raise
+        text = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+        Console(stderr=True).print(
+            f"[bold red]error:[/] {_escaped(text)}", highlight=False, soft_wrap=True
+        )
+        sys.exit(1)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", r"\[")

@@ -1,0 +1,53 @@
+"""``nonneg train``: from a preset to a run folder."""
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from nonneg.experiments import read_experiment, run_experiment
+
+
+def train(
+    preset: Annotated[
+        str, typer.Argument(help="A preset (see [bold]nonneg presets[/]) or a .toml file.")
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder. [dim]default: runs/PRESET-METHOD[/]")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run that was interrupted.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where data sets lie. [dim]default: $NONNEG_DATA or ~/.cache/nonneg[/]"),
+    ] = None,
+) -> None:
+    """Train an encoder, watch it, and leave it in a run folder.
+
+    NAME trains NCL and NAME-cl ordinary contrastive learning, all else equal.
+
+    Example: nonneg train fashion-mnist --set loss.temperature=0.1 --set seed=1
+    """
+    console = Console()
+    name, experiment = read_experiment(preset, set_ or [])
+    result = run_experiment(
+        experiment,
+        out=out or Path("runs") / name,
+        data_dir=data_dir,
+        resume=resume,
+        console=console,
+    )
+    if result.interrupted_by:
+        console.print(
+            f"stopped by {result.interrupted_by}; saved. Continue with the same command and --resume",
+            soft_wrap=True,
+        )
+        raise typer.Exit(128 + signal.Signals[result.interrupted_by])
+    console.print(f"encoder, settings and history: {result.folder}", soft_wrap=True)

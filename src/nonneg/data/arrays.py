@@ -1,0 +1,83 @@
+"""How are a user's own arrays read? From .npy and .npz files, never unpickling anything."""
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nonneg.data.checking import check_inputs, check_labels
+from nonneg.data.dataset import ArrayData
+
+Array = npt.NDArray[Any]
+
+_MAPPED_FROM = 1 << 28  # bytes; a smaller file is read at once, which is quicker to fetch from
+
+
+def read_array(path: str | Path) -> ArrayData:
+    """The samples of a ``.npy`` file, or of a ``.npz`` file with labels where it has them.
+
+    A ``.npz`` file holds ``inputs`` (or one array of any name) and, as it likes, ``labels`` (whole
+    numbers from 0) and ``class_names``. Grey images ``uint8 (n, h, w)`` are given a channel. A
+    large ``.npy`` file is mapped, not read. Values are looked at by ``check``, not here.
+
+    Args:
+        path: Inputs are ``(n, d)`` floats, or ``(n, c, h, w)`` bytes or floats in [0, 1].
+    """
+    path = Path(path)
+    named = _npz_arrays(path) if path.suffix == ".npz" else {"inputs": _npy_array(path)}
+    inputs = _with_channel(named["inputs"])
+    check_inputs(str(path), inputs.shape, inputs.dtype.name)
+    class_names = tuple(str(name) for name in named.get("class_names", ()))
+    labels = _labels(path, named["labels"]) if "labels" in named else None
+    if labels is not None:
+        check_labels(str(path), labels, len(inputs), class_names)
+    return ArrayData(_as_tensor(inputs), labels=labels, name=path.stem, class_names=class_names)
+
+
+def _npy_array(path: Path) -> Array:
+    try:
+        if path.stat().st_size >= _MAPPED_FROM:
+            # Copy-on-write: torch wants memory that it could write to, and the file stays as it is.
+            return np.lib.format.open_memmap(path, mode="c")
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is not a readable .npy file: {error}") from error
+
+
+def _npz_arrays(path: Path) -> dict[str, Array]:
+    """The arrays of the file by name, with the one of inputs under ``inputs``."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+    others = [name for name in arrays if name not in ("labels", "class_names")]
+    if "inputs" not in arrays:
+        if len(others) != 1:
+            raise ValueError(
+                f"{path} must hold an array called inputs; it holds {', '.join(arrays) or 'none'}"
+            )
+        arrays["inputs"] = arrays.pop(others[0])
+    return arrays
+
+
+def _with_channel(inputs: Array) -> Array:
+    is_grey = inputs.ndim == 3 and inputs.dtype == np.uint8
+    return inputs[:, None] if is_grey else inputs
+
+
+def _labels(path: Path, labels: Array) -> Tensor:
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"{path} has labels of type {labels.dtype.name}; give whole numbers")
+    return torch.from_numpy(labels.astype(np.int64))
+
+
+def _as_tensor(inputs: Array) -> Tensor:
+    """The same memory as a tensor; only bytes in the order of another machine are copied."""
+    return torch.from_numpy(inputs.astype(inputs.dtype.newbyteorder("="), copy=False))

@@ -1,0 +1,173 @@
+"""How is a folder of images a data set? Classes are subfolders; pixels come when fetched."""
+
+import copy
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nonneg.data.dataset import of_split
+from nonneg.data.photo import Photo, aspect_ratio
+
+_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+_SPLIT_FOLDERS = {"train": ("train",), "test": ("test", "val")}
+
+
+class ImageFolder:
+    """Colour images ``uint8 (n, 3, s, s)`` from files that are decoded only when fetched.
+
+    Three layouts are understood: ``root/train/<class>/…`` beside ``root/test`` or ``root/val``;
+    ``root/<class>/…`` with no split; and a flat folder of images with no labels. Classes and
+    files are sorted by name; with a split, class numbers are those of ``train``. The object holds
+    file names only, so that sending it to a worker process is cheap.
+
+    Args:
+        root: The folder.
+        split: ``"train"`` or ``"test"``; a folder without a split has only ``"train"``.
+        image_size: Pixels a side of what ``fetch`` gives.
+    """
+
+    def __init__(self, root: str | Path, *, split: str = "train", image_size: int = 224) -> None:
+        root = Path(root)
+        if image_size < 1:
+            raise ValueError(f"image_size must be at least 1, got {image_size}")
+        if not root.is_dir():
+            raise FileNotFoundError(f"{root} is not a folder")
+        folder, self.class_names = _layout(root, split)
+        files, labels = _listing(folder, self.class_names)
+        self.root = str(folder)
+        self.name = root.resolve().name
+        self.image_size = image_size
+        self.labels = torch.tensor(labels) if self.class_names else None
+        # One block of bytes, which pickles and forks faster than a million strings.
+        self._files = np.array([os.fsencode(file) for file in files])
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """``(3, image_size, image_size)``."""
+        return (3, self.image_size, self.image_size)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def path(self, number: int) -> Path:
+        """The file of a sample."""
+        return Path(self.root, os.fsdecode(self._files[number]))
+
+    def fetch(self, indices: Tensor) -> Tensor:
+        """The middle squares of these images, as large as they can be, scaled to ``image_size``."""
+        images = torch.empty(len(indices), *self.sample_shape, dtype=torch.uint8)
+        for row, number in enumerate(indices.tolist()):
+            images[row] = Photo(self.path(number)).centre(self.image_size)
+        return images
+
+    def crops(self, indices: Tensor, boxes: Tensor, size: int) -> Tensor:
+        """Parts of these images, ``uint8 (n, 3, size, size)``.
+
+        A number that follows itself (two views of one image) is read once.
+
+        Args:
+            indices: Sample numbers, ``(n,)``.
+            boxes: Top, left, height and width as shares of the image, float ``(n, 4)`` in [0, 1].
+            size: Pixels a side of the result.
+        """
+        _check_boxes(boxes, len(indices))
+        images = torch.empty(len(indices), 3, size, size, dtype=torch.uint8)
+        last, photo = None, None
+        for row, (number, box) in enumerate(zip(indices.tolist(), boxes.tolist(), strict=True)):
+            if photo is None or number != last:
+                last, photo = number, Photo(self.path(number))
+            images[row] = photo.crop(box, size)
+        return images
+
+    def aspect_ratios(self, indices: Tensor) -> Tensor:
+        """Width over height of these images, float32 ``(n,)``; only file headers are read."""
+        return torch.tensor([aspect_ratio(self.path(number)) for number in indices.tolist()])
+
+    def take(self, indices: Tensor) -> "ImageFolder":
+        """The images with these numbers."""
+        part = copy.copy(self)
+        part._files = self._files[indices.numpy()]
+        part.labels = None if self.labels is None else self.labels[indices]
+        return part
+
+
+def _layout(root: Path, split: str) -> tuple[Path, tuple[str, ...]]:
+    """The folder that holds the split, and the names of its classes."""
+    train = root / "train"
+    if not train.is_dir():
+        if split != "train":
+            raise ValueError(
+                f"{root} has no {split} split: its images do not lie in {root.name}/train and"
+                f" {root.name}/{split}"
+            )
+        classes = _subfolders(root)
+        if classes and set(classes) <= {"test", "val"}:
+            raise FileNotFoundError(f"{root} has a {classes[0]} folder, but no train folder")
+        return root, classes
+    choices = [root / name for name in of_split(_SPLIT_FOLDERS, split)]
+    folder = next((choice for choice in choices if choice.is_dir()), None)
+    if folder is None:
+        raise FileNotFoundError(
+            f"{root} has a train folder, but none for the {split} split; looked for"
+            f" {' and '.join(choice.name for choice in choices)}"
+        )
+    return folder, _subfolders(train)
+
+
+def _listing(folder: Path, class_names: tuple[str, ...]) -> tuple[list[str], list[int]]:
+    """The image files within the folder, and a label for each where there are classes."""
+    flat = sorted(entry.name for entry in folder.iterdir() if _is_image(entry.name))
+    if class_names and flat:
+        raise ValueError(
+            f"{folder} holds both class folders and loose images, such as {flat[0]}; move the"
+            " images into a class folder"
+        )
+    unknown = [name for name in _subfolders(folder) if name not in class_names]
+    if unknown:
+        raise ValueError(f"{folder / unknown[0]} is a class that the train folder does not have")
+    files, labels = flat, []
+    for label, name in enumerate(class_names):
+        found = [f"{name}/{file}" for file in _images_below(folder / name)]
+        if not found and (folder / name).is_dir():
+            raise ValueError(f"{folder / name} is a class without images; fill or remove it")
+        files += found
+        labels += [label] * len(found)
+    if not files:
+        raise ValueError(f"{folder} holds no images; known endings: {', '.join(_ENDINGS)}")
+    return files, labels
+
+
+def _subfolders(folder: Path) -> tuple[str, ...]:
+    names = (entry.name for entry in folder.iterdir() if entry.is_dir())
+    return tuple(sorted(name for name in names if not name.startswith(".")))
+
+
+def _images_below(folder: Path) -> list[str]:
+    """Images at any depth, as paths within the folder; strings, because there can be millions."""
+    start = len(str(folder)) + 1
+    return sorted(
+        f"{parent}/{file}"[start:]
+        for parent, _, files in os.walk(folder)
+        for file in files
+        if _is_image(file)
+    )
+
+
+def _is_image(file_name: str) -> bool:
+    return file_name.lower().endswith(_ENDINGS) and not file_name.startswith(".")
+
+
+def _check_boxes(boxes: Tensor, n: int) -> None:
+    if boxes.shape != (n, 4):
+        raise ValueError(f"boxes must be (n, 4) for n = {n} images, got {tuple(boxes.shape)}")
+    top_left, extent = boxes[:, :2], boxes[:, 2:]
+    inside = (top_left >= 0) & (extent > 0) & (top_left + extent <= 1 + 1e-5)
+    if not inside.all():
+        row = int((~inside.all(dim=1)).nonzero()[0])
+        raise ValueError(
+            f"box {row} is (top, left, height, width) = {boxes[row].tolist()}; it must have a"
+            " positive size and lie in [0, 1]"
+        )

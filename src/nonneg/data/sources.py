@@ -1,0 +1,96 @@
+"""Which data can be asked for by name or path? One table, and one function that reads any of it."""
+
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from nonneg.data.arrays import read_array
+from nonneg.data.cifar import cifar10, cifar100
+from nonneg.data.dataset import Data
+from nonneg.data.folder import ImageFolder
+from nonneg.data.idx import idx_images
+from nonneg.data.official import data_folder
+from nonneg.data.scikit_digits import digits
+from nonneg.data.sprites import sprite_split
+
+_DIGIT_NAMES = tuple("0123456789")
+_FASHION_NAMES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+
+# From a name to what it gives for a split and a data folder.
+_KNOWN: dict[str, Callable[[str, Path], Data]] = {
+    "digits": lambda split, _: digits(split),
+    "sprites": lambda split, _: sprite_split(split),
+    "mnist": lambda split, folder: idx_images(
+        folder / "mnist", split=split, name="mnist", class_names=_DIGIT_NAMES
+    ),
+    "fashion-mnist": lambda split, folder: idx_images(
+        folder / "fashion-mnist", split=split, name="fashion-mnist", class_names=_FASHION_NAMES
+    ),
+    "cifar10": lambda split, folder: cifar10(folder / "cifar-10-batches-bin", split=split),
+    "cifar100": lambda split, folder: cifar100(folder / "cifar-100-binary", split=split),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``load`` knows.
+
+    Example:
+        >>> names()[:2]
+        ('digits', 'sprites')
+    """
+    return tuple(_KNOWN)
+
+
+def load(
+    source: str | Path,
+    *,
+    split: str = "train",
+    data_dir: str | Path | None = None,
+    image_size: int = 224,
+) -> Data:
+    """The data set of that name, or in that file or folder.
+
+    Args:
+        source: One of ``names()``; else the path of a ``.npy`` or ``.npz`` file, or of a folder of
+            images. A name wins over a path, so write ``./mnist`` for a folder called mnist.
+        split: ``"train"`` or ``"test"``; a file, or a folder without a split, has only ``"train"``.
+        data_dir: Where the official files of the named sets lie, each set in its own folder;
+            None means the variable ``NONNEG_DATA``, else ``~/.cache/nonneg``.
+        image_size: Pixels a side of the images of a folder; the other sources have their own.
+
+    Example:
+        >>> len(load("digits", split="test"))
+        360
+    """
+    if isinstance(source, str) and source in _KNOWN:
+        return _KNOWN[source](split, data_folder(data_dir))
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return ImageFolder(path, split=split, image_size=image_size)
+    if not path.is_file():
+        raise ValueError(
+            f"{str(source)!r} is neither a known data set nor a file or folder; known:"
+            f" {', '.join(_nearest_first(str(source)))}"
+        )
+    if path.suffix not in (".npy", ".npz"):
+        raise ValueError(f"cannot read {path}; give a .npy or .npz file or a folder of images")
+    if split != "train":
+        raise ValueError(f"{path} is one set without a {split} split; give its test file by path")
+    return read_array(path)
+
+
+def _nearest_first(wrong: str) -> list[str]:
+    return sorted(
+        names(), key=lambda name: SequenceMatcher(None, wrong.lower(), name).ratio(), reverse=True
+    )

@@ -1,0 +1,221 @@
+"""What is trained and kept? Backbone, projector and the non-negative transform, as one module."""
+
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import field_validator, model_validator
+from torch import Tensor, nn
+
+from nonneg import backbones
+from nonneg.data import ArrayData, Data
+from nonneg.files import read_json, read_tensors, write_json, write_tensors
+from nonneg.nonnegative import TRANSFORMS, NonNegative
+from nonneg.projector import ProjectorSettings, projector
+from nonneg.settings import Settings
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+
+
+class Encoded(NamedTuple):
+    """What an encoder says of n samples."""
+
+    hidden: Tensor
+    """Backbone output ``(n, h)``: what linear probes use."""
+    scores: Tensor
+    """Signed projector output ``(n, d)``."""
+    features: Tensor
+    """The transform of the scores ``(n, d)``: non-negative for NCL."""
+
+
+class EncoderSettings(Settings):
+    """Everything that is needed to build an encoder again."""
+
+    backbone: backbones.BackboneSettings | None = None
+    """None for a module of the user's own, which then has to be given when loading."""
+    frozen: bool = False
+    """Whether only the projector learns."""
+    projector: ProjectorSettings = ProjectorSettings()
+    nonnegative: str = "relu"
+    """A key of ``nonneg.nonnegative.TRANSFORMS``; ``identity`` is ordinary contrastive learning."""
+    pixel_mean: tuple[float, ...] = ()
+    """Subtracted from pixels in [0, 1], one a channel; empty for none."""
+    pixel_std: tuple[float, ...] = ()
+    """What they are then divided by."""
+
+    @field_validator("nonnegative")
+    @classmethod
+    def _known_transform(cls, kind: str) -> str:
+        if kind not in TRANSFORMS:
+            raise ValueError(f"unknown transform; known: {', '.join(TRANSFORMS)}")
+        return kind
+
+    @model_validator(mode="after")
+    def _mean_and_std(self) -> Self:
+        if len(self.pixel_mean) != len(self.pixel_std) or not all(s > 0 for s in self.pixel_std):
+            raise ValueError("pixel_mean and pixel_std need one number a channel, each std above 0")
+        return self
+
+
+class Encoder(nn.Module):
+    """Samples in, readable features out.
+
+    Args:
+        settings: What to build.
+        sample_shape: Of one sample, ``(c, h, w)`` or ``(d,)``.
+        backbone: A module of your own that maps a batch to ``(n, h)``; with it, leave
+            ``settings.backbone`` out.
+
+    Example:
+        >>> mine = nn.Sequential(nn.Flatten(), nn.Linear(12, 5))
+        >>> encoder = Encoder(EncoderSettings(frozen=True), (3, 2, 2), backbone=mine)
+        >>> encoder.encode(torch.rand(7, 3, 2, 2)).features.shape
+        torch.Size([7, 1024])
+    """
+
+    def __init__(
+        self,
+        settings: EncoderSettings,
+        sample_shape: tuple[int, ...],
+        *,
+        backbone: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        if (backbone is None) == (settings.backbone is None):
+            raise ValueError(
+                "give the backbone once: as settings.backbone, or as a module with backbone=…"
+            )
+        self.settings = settings
+        self.sample_shape = tuple(sample_shape)
+        if settings.backbone is not None:
+            backbone = backbones.build(settings.backbone, self.sample_shape)
+        assert backbone is not None
+        hidden_size = backbones.hidden_size(backbone, self.sample_shape)
+        self.backbone = backbones.Frozen(backbone) if settings.frozen else backbone
+        self.projector = projector(hidden_size, settings.projector)
+        self.nonnegative = NonNegative(settings.nonnegative)
+        self.register_buffer("_mean", _per_channel(settings.pixel_mean), persistent=False)
+        self.register_buffer("_std", _per_channel(settings.pixel_std), persistent=False)
+
+    @property
+    def is_nonnegative(self) -> bool:
+        """Whether every feature is at least zero: True for NCL, False for CL."""
+        return self.nonnegative.is_nonnegative
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of the features."""
+        return self.settings.projector.n_features
+
+    def forward(self, inputs: Tensor) -> Encoded:
+        """Hidden, scores and features of a batch, with gradient.
+
+        Args:
+            inputs: ``(n, *sample_shape)``; uint8 pixels are divided by 255.
+        """
+        hidden = self.backbone(self._scaled(inputs))  # (n, h)
+        scores = self.projector(hidden)  # (n, d)
+        return Encoded(hidden, scores, self.nonnegative(scores))
+
+    @torch.no_grad()
+    def encode(
+        self, samples: Tensor | NDArray[np.generic] | Data, batch_size: int = 512
+    ) -> Encoded:
+        """Hidden, scores and features of any number of samples, on the CPU.
+
+        Runs in evaluation mode, without gradient, batch by batch on the encoder's device; leaves
+        the mode as it was. No samples give tensors of no rows.
+
+        Args:
+            samples: ``(n, *sample_shape)``, or a data set.
+            batch_size: How many samples go through at once.
+        """
+        data = samples if hasattr(samples, "fetch") else ArrayData(torch.as_tensor(samples))
+        self._check_shape(data.sample_shape)
+        device = next(self.parameters()).device
+        was_training = self.training
+        self.eval()
+        try:
+            parts = [
+                Encoded(*(part.cpu() for part in self(data.fetch(indices).to(device))))
+                for indices in torch.arange(len(data)).split(batch_size)
+            ]
+        finally:
+            self.train(was_training)
+        return Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``config.json`` and ``model.safetensors`` into a folder."""
+        folder = Path(folder)
+        write_tensors(folder / WEIGHTS_FILE, self.state_dict())
+        write_json(
+            folder / CONFIG_FILE,
+            {
+                "nonneg": "encoder",
+                "sample_shape": self.sample_shape,
+                "settings": self._portable_settings().model_dump(mode="json"),
+            },
+        )
+
+    @classmethod
+    def load(cls, folder: str | Path, *, backbone: nn.Module | None = None) -> Self:
+        """The encoder that was saved in a folder, in evaluation mode, on the CPU.
+
+        Args:
+            folder: Such as a run folder.
+            backbone: For an encoder around a module of your own: that module, built anew; its
+                weights are read from the folder too.
+        """
+        folder = Path(folder)
+        if not (folder / CONFIG_FILE).exists():
+            raise FileNotFoundError(
+                f"no encoder in {folder}: {CONFIG_FILE} is missing; give the folder of a finished run"
+            )
+        config = read_json(folder / CONFIG_FILE)
+        if not isinstance(config, dict) or config.get("nonneg") != "encoder":
+            raise ValueError(f"{folder / CONFIG_FILE} does not describe an encoder")
+        settings = EncoderSettings.read(config["settings"])
+        if settings.backbone is None and backbone is None:
+            raise ValueError(
+                f"the encoder in {folder} stands on a module of your own; load it with "
+                "Encoder.load(folder, backbone=module)"
+            )
+        encoder = cls(settings, tuple(config["sample_shape"]), backbone=backbone)
+        encoder._fill(read_tensors(folder / WEIGHTS_FILE), folder / WEIGHTS_FILE)
+        return encoder.eval()
+
+    def _portable_settings(self) -> EncoderSettings:
+        """The settings with which the saved encoder can be built again without any download."""
+        if self.settings.backbone is None:
+            return self.settings
+        backbone = backbones.portable(self.settings.backbone, self.backbone)
+        return self.settings.model_copy(update={"backbone": backbone})
+
+    def _scaled(self, inputs: Tensor) -> Tensor:
+        dtype = self.projector[-1].weight.dtype
+        scaled = inputs.to(dtype) / 255 if inputs.dtype == torch.uint8 else inputs.to(dtype)
+        if self.settings.pixel_mean:
+            scaled = (scaled - self._mean) / self._std
+        return scaled
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        """Images may come in another size (the backbone pools), but not with other channels."""
+        if len(shape) != len(self.sample_shape) or shape[0] != self.sample_shape[0]:
+            raise ValueError(
+                f"this encoder reads samples of shape {self.sample_shape}, got {tuple(shape)}"
+            )
+
+    def _fill(self, tensors: dict[str, Tensor], path: Path) -> None:
+        try:
+            self.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise ValueError(
+                f"{path} does not fit the encoder of {CONFIG_FILE}: {error}"
+            ) from error
+
+
+def _per_channel(values: tuple[float, ...]) -> Tensor:
+    return torch.tensor(values).view(-1, 1, 1)  # (c, 1, 1)

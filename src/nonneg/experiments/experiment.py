@@ -1,0 +1,111 @@
+"""What is a whole experiment? Data, encoder, views and training, from one table of settings."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from pydantic import Field, field_validator
+from rich.console import Console
+
+from nonneg import data
+from nonneg.data import Data, ImageFolder
+from nonneg.encoder import Encoder, EncoderSettings
+from nonneg.pairs import FileViews, ImageViews, Pairs, ViewSettings, recipe
+from nonneg.settings import Settings
+from nonneg.training import TrainConfig, TrainResult, train
+
+
+class DataSettings(Settings):
+    """What is learnt from."""
+
+    name: str
+    """A known name, or the path of an npy or npz file or of a folder of images."""
+    n_train: int | None = Field(default=None, ge=2)
+    """Train on this many samples, drawn at random once and for all; all where absent."""
+    held_out: int = Field(default=1000, ge=0)
+    """Samples taken out of the training set, for monitoring and tuning."""
+    image_size: int = Field(default=224, ge=8)
+    """Of the views, for folders of images; other sets keep their own size."""
+
+
+class Experiment(TrainConfig):
+    """All settings of a run. CL and NCL are two values of ``encoder.nonnegative``."""
+
+    data: DataSettings
+    encoder: EncoderSettings
+    views: ViewSettings
+
+    @field_validator("views", mode="before")
+    @classmethod
+    def _from_recipe(cls, views: Any) -> Any:  # noqa: ANN401
+        """A recipe's name with changes becomes the settings that it stands for."""
+        if isinstance(views, dict) and "recipe" in views:
+            return recipe(views["recipe"], **{k: v for k, v in views.items() if k != "recipe"})
+        return views
+
+    def signed(self) -> Self:
+        """The same experiment as ordinary contrastive learning: one setting differs."""
+        encoder = self.encoder.model_copy(update={"nonnegative": "identity"})
+        return self.model_copy(update={"encoder": encoder})
+
+    @property
+    def method(self) -> str:
+        """``"cl"`` for the identity, ``"ncl"`` for every other transform."""
+        return "cl" if self.encoder.nonnegative == "identity" else "ncl"
+
+
+def training_data(settings: DataSettings, data_dir: str | Path | None) -> tuple[Data, Data | None]:
+    """The samples to train on and those that are held out (None if there are none)."""
+    whole = load_split(settings, "train", data_dir)
+    held_out = None
+    if settings.held_out:
+        whole, held_out = data.split_off(whole, settings.held_out)
+    if settings.n_train is not None and settings.n_train < len(whole):
+        _, whole = data.split_off(whole, settings.n_train, seed=1)
+    return whole, held_out
+
+
+def load_split(settings: DataSettings, split: str, data_dir: str | Path | None = None) -> Data:
+    """The whole train or test split of an experiment's data."""
+    return data.load(settings.name, split=split, data_dir=data_dir, image_size=settings.image_size)
+
+
+def build_encoder(experiment: Experiment, sample_shape: tuple[int, ...]) -> Encoder:
+    """The untrained encoder; its weights depend on the experiment's seed and nothing else."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(experiment.seed)
+        return Encoder(experiment.encoder, sample_shape)
+
+
+def build_pairs(experiment: Experiment, samples: Data) -> Pairs:
+    """The views of the experiment, decoded by workers where samples are files."""
+    shape = samples.sample_shape
+    if len(shape) != 3:
+        raise ValueError(
+            f"{samples.name} has samples of shape {shape}; views are made from images (c, h, w)"
+        )
+    if isinstance(samples, ImageFolder):
+        return FileViews(experiment.views, shape[-1])
+    return ImageViews(experiment.views, shape[-1])
+
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    out: str | Path,
+    data_dir: str | Path | None = None,
+    resume: bool = False,
+    console: Console | None = None,
+) -> TrainResult:
+    """Train what an experiment describes, into a run folder."""
+    samples, held_out = training_data(experiment.data, data_dir)
+    return train(
+        build_encoder(experiment, samples.sample_shape),
+        samples,
+        build_pairs(experiment, samples),
+        experiment,
+        out=out,
+        held_out=held_out,
+        resume=resume,
+        console=console,
+    )

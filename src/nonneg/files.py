@@ -1,0 +1,98 @@
+"""How does a file appear on disk? Whole or not at all, whatever happens to the process."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load as load_safetensors
+from safetensors.torch import save as save_safetensors
+from torch import Tensor
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write to a temporary name, sync file and folder, then rename: old or new, never half.
+
+    Raises:
+        OSError: With the path in it, when the folder cannot be written or the disk is full; what
+            was at ``path`` before is still there.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise _cannot_write(path, error) from error
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_json(path: Path, content: Any) -> None:  # noqa: ANN401
+    """Write JSON that a person can read, whole or not at all."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode())
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401
+    """The content of a JSON file, or an error that names the file."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is not readable JSON ({error})") from error
+
+
+def write_tensors(
+    path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
+    """Write tensors as safetensors, whole or not at all."""
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_bytes(path, save_safetensors(contiguous, metadata=metadata))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or an error that names the file."""
+    try:
+        return load_safetensors(path.read_bytes())
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        # safetensors raises its own type, which is not a ValueError.
+        raise ValueError(
+            f"{path} is not a readable safetensors file ({error}); it may be cut short or damaged"
+        ) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> OSError:
+    return OSError(error.errno, f"cannot write {path}: {error.strerror}")
+
+
+def _sync_folder(folder: Path) -> None:
+    """A rename is only safe once the folder itself is on disk (where folders can be synced)."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

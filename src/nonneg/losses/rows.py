@@ -1,0 +1,44 @@
+"""What do the losses compare? Rows of length one, in float32 or better."""
+
+import torch
+from torch import Tensor
+
+# A row shorter than this counts as all zero: it has no direction to keep.
+MIN_LENGTH = 1e-6
+
+
+def unit_rows(z: Tensor) -> Tensor:
+    """Rows scaled to length 1, in at least float32; an all-zero row stays zero.
+
+    The direction of an all-zero row is undefined, and dividing by a tiny length would give it a
+    gradient of 1e11. Such a row is divided by 1 instead: it keeps a gradient of ordinary size.
+
+    Args:
+        z: ``(n, d)``.
+
+    Example:
+        >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+        tensor([[0.6000, 0.8000],
+                [0.0000, 0.0000]])
+    """
+    if z.dtype in (torch.bfloat16, torch.float16):
+        z = z.float()
+    length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    return z / torch.where(length > MIN_LENGTH, length, 1.0)
+
+
+def check_two_views(z_a: Tensor, z_b: Tensor) -> None:
+    """Raise a clear error unless both are ``(n, d)`` floats with at least two rows."""
+    for name, z in (("z_a", z_a), ("z_b", z_b)):
+        if z.ndim != 2:
+            raise ValueError(f"{name} must be (n_samples, n_features), got shape {tuple(z.shape)}")
+        if not z.is_floating_point():
+            raise TypeError(f"{name} must be floating point, got {z.dtype}")
+    if z_a.shape != z_b.shape:
+        raise ValueError(
+            f"z_a and z_b must have the same shape, got {tuple(z_a.shape)} and {tuple(z_b.shape)}"
+        )
+    if len(z_a) < 2:
+        raise ValueError(
+            f"a batch of {len(z_a)} pairs has no negatives; give the loss at least 2 pairs"
+        )

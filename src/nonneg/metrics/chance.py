@@ -1,0 +1,53 @@
+"""What would chance give? The purity of a feature when labels are dealt out at random."""
+
+import numpy as np
+from torch import Tensor
+
+from nonneg.metrics.inputs import checked_count
+from nonneg.metrics.results import FloatArray, IntArray
+
+RandomState = int | np.random.Generator | None
+
+
+def chance_purity(classes: Tensor, n_permutations: int, random_state: RandomState) -> FloatArray:
+    """The expected share of the commonest class among s samples, for every s at once.
+
+    Under permuted labels the s samples of a feature carry s labels drawn without replacement, so
+    the expectation depends on s alone, and the first s entries of one permutation are such a draw
+    for every s. The largest count among them is the running maximum of "how often has this label
+    occurred so far", which needs no count matrix: one permutation costs O(n log n) for all
+    features together.
+
+    Args:
+        classes: Class numbers ``(n_samples,)``.
+        n_permutations: How many permutations to average.
+        random_state: Seed or generator.
+
+    Returns:
+        ``(n_samples + 1,)``; entry s belongs to s samples, entry 0 is NaN.
+
+    Example:
+        >>> from torch import tensor
+        >>> chance_purity(tensor([0, 1]), 5, 0)  # one sample is always pure, all are half and half
+        array([nan, 1. , 0.5])
+    """
+    checked_count(n_permutations, name="n_permutations", limit=10**9, limited_by="a sane number")
+    rng = np.random.default_rng(random_state)
+    labels = classes.numpy()
+    n = len(labels)
+    total = np.zeros(n)
+    for _ in range(n_permutations):
+        total += np.maximum.accumulate(_occurrence(rng.permutation(labels)))
+    return np.concatenate([[np.nan], total / n_permutations / np.arange(1, n + 1)])
+
+
+def _occurrence(labels: IntArray) -> IntArray:
+    """For each position, how often its label has occurred up to and including it."""
+    order = np.argsort(labels, kind="stable")
+    ordered = labels[order]
+    position = np.arange(len(labels))
+    is_first = np.r_[True, ordered[1:] != ordered[:-1]]
+    group_start = np.maximum.accumulate(np.where(is_first, position, 0))
+    occurrence = np.empty(len(labels), dtype=np.int64)
+    occurrence[order] = position - group_start + 1
+    return occurrence

@@ -1,0 +1,159 @@
+"""Does a feature stand for one class? Class consistency and the entropy of a feature's classes."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nonneg.metrics.activity import ACTIVE_THRESHOLD
+from nonneg.metrics.bootstrap import consistency_interval
+from nonneg.metrics.chance import RandomState, chance_purity
+from nonneg.metrics.class_counts import class_counts, consecutive_classes
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    LabelLike,
+    checked_count,
+    checked_features,
+    checked_labels,
+)
+from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassConsistency(FeatureMeasurement):
+    """How pure the features are, with what chance would give.
+
+    Args:
+        n_active: For how many samples each feature is active, ``(n_features,)``.
+        null: The same mean under permuted labels; None unless asked for.
+        null_per_feature: ``(n_features,)``, NaN where not measured; None unless asked for.
+        interval: Bootstrap interval of ``value`` over samples; None unless asked for.
+    """
+
+    n_active: IntArray = field(repr=False)
+    null: float | None = None
+    null_per_feature: FloatArray | None = field(default=None, repr=False)
+    interval: tuple[float, float] | None = None
+
+
+def class_consistency(
+    Z: FeatureLike,
+    y: LabelLike,
+    *,
+    min_active: int = 1,
+    threshold: float = ACTIVE_THRESHOLD,
+    n_permutations: int = 0,
+    n_bootstrap: int = 0,
+    confidence: float = 0.95,
+    random_state: RandomState = None,
+) -> ClassConsistency:
+    """The share of the commonest class among a feature's active samples, mean over features.
+
+    In (0, 1], higher is better. A dense representation has every feature on for every sample and
+    so scores the largest class share, whatever it has learnt; a feature that is on for one sample
+    scores 1. Read the value against its null, or use :func:`top_purity`.
+
+    Args:
+        Z: Features ``(n_samples, n_features)``.
+        y: Class numbers ``(n_samples,)``.
+        min_active: Measure only features that are active for at least so many samples.
+        threshold: See :func:`active_mask`.
+        n_permutations: Label permutations behind ``null``; 0 leaves it out.
+        n_bootstrap: Resamples of the samples behind ``interval``; 0 leaves it out.
+        confidence: Of the interval.
+        random_state: Seed or generator of both.
+
+    Returns:
+        Dead features, and those below ``min_active``, are NaN in ``per_feature`` and not averaged;
+        if that leaves none, ``value`` is NaN.
+
+    Example:
+        >>> Z = [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 0]]
+        >>> found = class_consistency(Z, [0, 0, 1, 0])  # feature 0 is pure, feature 1 is 2 of 3
+        >>> round(found.value, 4), found.n_dead
+        (0.8333, 1)
+    """
+    features = checked_features(Z)
+    classes = consecutive_classes(checked_labels(y, features.n_samples))
+    checked_count(
+        min_active, name="min_active", limit=features.n_samples, limited_by="the number of samples"
+    )
+    counts = class_counts(features, classes, threshold).cpu().numpy()
+    n_active = counts.sum(axis=0).astype(np.int64)
+    measured = n_active >= min_active
+    per_feature = np.full(features.n_features, np.nan)
+    per_feature[measured] = counts.max(axis=0)[measured] / n_active[measured]
+    value, averaged_over = mean_of_measured(per_feature)
+
+    null, null_per_feature, interval = None, None, None
+    rng = np.random.default_rng(random_state)
+    if n_permutations:
+        expected = chance_purity(classes, n_permutations, rng)
+        null_per_feature = np.where(measured, expected[n_active], np.nan)
+        null, _ = mean_of_measured(null_per_feature)
+    if n_bootstrap:
+        interval = consistency_interval(
+            features,
+            classes,
+            measured,
+            value=value,
+            threshold=threshold,
+            n_bootstrap=n_bootstrap,
+            confidence=confidence,
+            random_state=rng,
+        )
+    n_alive = int((n_active > 0).sum())
+    return ClassConsistency(
+        value=value,
+        per_feature=per_feature,
+        n_active=n_active,
+        n_alive=n_alive,
+        n_dead=features.n_features - n_alive,
+        null=null,
+        null_per_feature=null_per_feature,
+        interval=interval,
+        averaged_over=averaged_over,
+        averaged_unit="features",
+        higher_is_better=True,
+        signed=features.signed,
+    )
+
+
+def class_entropy(
+    Z: FeatureLike, y: LabelLike, *, threshold: float = ACTIVE_THRESHOLD
+) -> FeatureMeasurement:
+    """The entropy (nats) of the classes of a feature's active samples, mean over alive features.
+
+    In [0, ln n_classes], lower is better: 0 for a feature of one class.
+
+    Args:
+        Z: Features ``(n_samples, n_features)``.
+        y: Class numbers ``(n_samples,)``.
+        threshold: See :func:`active_mask`.
+
+    Returns:
+        Dead features are NaN in ``per_feature`` and not averaged.
+
+    Example:
+        >>> found = class_entropy([[1, 1], [1, 0]], [0, 1])  # ln 2 and 0
+        >>> round(2 * found.value, 4)  # ln 2
+        0.6931
+    """
+    features = checked_features(Z)
+    classes = consecutive_classes(checked_labels(y, features.n_samples))
+    counts = class_counts(features, classes, threshold).cpu().numpy()
+    n_active = counts.sum(axis=0)
+    alive = n_active > 0
+    share = counts[:, alive] / n_active[alive]
+    per_feature = np.full(features.n_features, np.nan)
+    per_feature[alive] = (share * np.log(1 / np.where(share > 0, share, 1))).sum(axis=0)
+    value, averaged_over = mean_of_measured(per_feature)
+    return FeatureMeasurement(
+        value=value,
+        per_feature=per_feature,
+        n_alive=int(alive.sum()),
+        n_dead=int((~alive).sum()),
+        averaged_over=averaged_over,
+        averaged_unit="features",
+        higher_is_better=False,
+        signed=features.signed,
+    )

@@ -1,0 +1,97 @@
+"""Which two views has an image file? Crops cut by the process that decodes it, colours later."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from nonneg.data import Data
+from nonneg.pairs.draws import Draws
+from nonneg.pairs.plan import VIEW_STREAMS, drawn_plan
+from nonneg.pairs.protocol import Batch
+from nonneg.pairs.rendering import check_images, rendered
+from nonneg.pairs.view_settings import ViewSettings
+
+
+@runtime_checkable
+class CropSource(Protocol):
+    """Data that can cut crops out of its images, such as an ``ImageFolder``.
+
+    It may also have ``aspect_ratios(indices)``, width over height of these images, float ``(n,)``.
+    Without it images are taken for squares, and ``crop_ratio`` is relative to their shape.
+    """
+
+    def crops(self, indices: Tensor, boxes: Tensor, size: int) -> Tensor:
+        """Parts of images, uint8 ``(n, c, size, size)``.
+
+        Args:
+            indices: Sample numbers ``(n,)``; equal ones follow each other.
+            boxes: Top, left, height, width as shares of the image, float ``(n, 4)``.
+            size: Pixels a side of the result.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class FileViews:
+    """Two augmented views of each file: ``prepare`` decodes and crops, a call does the rest.
+
+    The draws are those of ``ImageViews``. Only crops of the final size travel from the worker to
+    the training device, never whole photographs.
+
+    Args:
+        settings: What may happen to an image.
+        size: Height and width of a view.
+    """
+
+    settings: ViewSettings
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"the size of a view must be at least 1, got {self.size}")
+
+    def prepare(self, data: Data, indices: Tensor, draws: Draws) -> Tensor:
+        """Both crops of each sample, uint8 ``(n, 2, c, size, size)``.
+
+        Args:
+            data: A ``CropSource``.
+            indices: Sample numbers, int64 ``(n,)``.
+            draws: Of these samples.
+        """
+        if not isinstance(data, CropSource):
+            raise TypeError(
+                f"FileViews cuts crops out of image files, and {type(data).__name__} cannot do "
+                "that; use ImageViews for images in memory"
+            )
+        aspect_ratios = getattr(data, "aspect_ratios", None)
+        stretch = 1.0 if aspect_ratios is None else aspect_ratios(indices)
+        boxes = [
+            drawn_plan(self.settings, draws, stream=stream, stretch=stretch).boxes
+            for stream in VIEW_STREAMS
+        ]
+        twice = indices.repeat_interleave(len(boxes))
+        crops = data.crops(twice, torch.stack(boxes, dim=1).flatten(0, 1), self.size)
+        return crops.view(len(indices), len(boxes), *crops.shape[1:])
+
+    def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Two views, each float32 ``(n, c, size, size)`` in [0, 1].
+
+        Args:
+            batch: ``inputs`` are what ``prepare`` gave.
+        """
+        crops = batch.inputs
+        if crops.ndim != 5 or crops.shape[1] != 2:
+            raise ValueError(
+                "FileViews is given what its prepare returns, of shape (n, 2, c, h, w), "
+                f"got {tuple(crops.shape)}"
+            )
+        size = (crops.shape[3], crops.shape[4])
+        whole = torch.tensor([[0.0, 0.0, 1.0, 1.0]], device=crops.device).expand(len(crops), 4)
+        views = []
+        for images, stream in zip(crops.unbind(1), VIEW_STREAMS, strict=True):
+            check_images(images, len(batch.draws.indices))
+            plan = replace(drawn_plan(self.settings, batch.draws, stream=stream), boxes=whole)
+            views += rendered(images, [plan], self.settings, size)
+        return views[0], views[1]

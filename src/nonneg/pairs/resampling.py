@@ -1,0 +1,78 @@
+"""Which pixels make a pixel of a view? Crop, resize, mirror and blur as one matrix per axis.
+
+All four are linear and act on rows and columns separately: view = down · image · acrossᵀ.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def crop_centres(start: Tensor, length: Tensor, n_out: int) -> Tensor:
+    """Where the centres of the output pixels lie along an axis, ``(n, n_out)``.
+
+    Args:
+        start: Where the crop begins, in input pixels, ``(n,)``.
+        length: How far it goes, ``(n,)``; negative to mirror it.
+        n_out: Output pixels.
+
+    Example:
+        >>> crop_centres(torch.tensor([1.0]), torch.tensor([4.0]), 2)
+        tensor([[2., 4.]])
+    """
+    steps = (torch.arange(n_out, device=start.device) + 0.5) / n_out
+    return start[:, None] + length[:, None] * steps
+
+
+def crop_weights(centres: Tensor, reach: Tensor, n_in: int) -> Tensor:
+    """The weight of each input pixel in each output pixel along an axis, ``(n, n_out, n_in)``.
+
+    Bilinear; when the crop shrinks, the triangle widens with it, so that nothing is skipped
+    (the rule of Pillow's ``resize`` with a ``box``). Each row sums to 1.
+
+    Args:
+        centres: Where the output pixels lie, ``(n, n_out)``.
+        reach: How far apart they are, ``(n,)``; at least 1 counts.
+        n_in: Input pixels.
+
+    Example:
+        >>> crop_weights(torch.tensor([[1.0, 3.0]]), torch.tensor([2.0]), 4)
+        tensor([[[0.4286, 0.4286, 0.1429, 0.0000],
+                 [0.0000, 0.1429, 0.4286, 0.4286]]])
+    """
+    pixels = torch.arange(n_in, device=centres.device) + 0.5
+    if n_in <= centres.shape[1]:
+        # Never shrinks: between two pixel centres the weights add up to 1 by themselves.
+        centres = centres.clamp(0.5, n_in - 0.5)
+        return (1 - (centres[:, :, None] - pixels).abs_()).clamp_(min=0)
+    slope = -1 / reach.clamp(min=1)
+    weights = (centres[:, :, None] - pixels).abs_().mul_(slope[:, None, None]).add_(1)
+    weights.clamp_(min=0)
+    return weights.div_(weights.sum(2, keepdim=True))
+
+
+def gaussian(sigma: Tensor, n_pixels: int) -> Tensor:
+    """The Gaussian at whole distances from 1 − n_pixels to n_pixels − 1, ``(n, 2·n_pixels − 1)``.
+
+    Args:
+        sigma: Standard deviations in pixels, ``(n,)``; 0 gives 1 at distance 0 and 0 elsewhere.
+        n_pixels: Along the axis.
+    """
+    distance = torch.arange(1 - n_pixels, n_pixels, device=sigma.device)
+    slope = -0.5 / sigma.clamp(min=0.01).square()
+    # What weighs less than exp(-25) is zero: denormal numbers would slow down every product.
+    exponent = (slope[:, None] * distance.square()).clamp_(min=-25)
+    return F.threshold(exponent.exp(), 2e-11, 0.0)
+
+
+def blur_weights(profile: Tensor) -> Tensor:
+    """The weight of each pixel in each blurred pixel along an axis, ``(n, n_pixels, n_pixels)``.
+
+    Beyond the border there is nothing; each row sums to 1.
+
+    Args:
+        profile: Of ``gaussian``, ``(n, 2·n_pixels − 1)``.
+    """
+    n_pixels = (profile.shape[1] + 1) // 2
+    weights = profile.unfold(1, n_pixels, 1).flip(1)
+    return weights.div_(weights.sum(2, keepdim=True))

@@ -1,0 +1,57 @@
+"""What stands between hidden and scores? A small perceptron; its shape decides how NCL trains."""
+
+from itertools import pairwise
+
+from pydantic import Field, field_validator
+from torch import nn
+
+from nonneg.settings import Settings
+
+NORMS = {
+    "batch": nn.BatchNorm1d,
+    "layer": nn.LayerNorm,
+    "none": lambda _: nn.Identity(),
+}
+
+
+class ProjectorSettings(Settings):
+    """The layers between hidden and scores.
+
+    A rectified projector without normalisation can die in its first epochs, every feature zero
+    for every sample. Batch normalisation of the inner layers prevents it.
+    """
+
+    hidden: tuple[int, ...] = (1024,)
+    """Widths of the inner layers; empty for one linear map."""
+    n_features: int = Field(default=1024, ge=2)
+    """Columns of the features."""
+    norm: str = "batch"
+    """Of the inner layers; a key of ``NORMS``."""
+
+    @field_validator("norm")
+    @classmethod
+    def _known_norm(cls, norm: str) -> str:
+        if norm not in NORMS:
+            raise ValueError(f"unknown norm; known: {', '.join(NORMS)}")
+        return norm
+
+
+def projector(hidden_size: int, settings: ProjectorSettings) -> nn.Sequential:
+    """Linear, norm, ReLU for each inner layer, then one linear map to the scores.
+
+    Args:
+        hidden_size: Columns of the backbone's output.
+        settings: Widths and norm.
+
+    Example:
+        The authors' projector for CIFAR, 512-2048-256 without normalisation:
+
+        >>> authors = ProjectorSettings(hidden=(2048,), n_features=256, norm="none")
+        >>> sum(p.numel() for p in projector(512, authors).parameters())
+        1574912
+    """
+    widths = [hidden_size, *settings.hidden]
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(widths):
+        layers += [nn.Linear(n_in, n_out), NORMS[settings.norm](n_out), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers, nn.Linear(widths[-1], settings.n_features))

@@ -1,0 +1,138 @@
+"""How is an encoder trained? One loop: two views, their features, the loss, a step."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from rich.console import Console
+from torch import Tensor
+
+from nonneg.data import Data, check
+from nonneg.encoder import Encoder
+from nonneg.losses import info_nce, spectral_contrastive
+from nonneg.pairs import Pairs
+from nonneg.training.order import check_batch
+from nonneg.training.run import Run, launched_fabric, run_identity
+from nonneg.training.run_folder import RunFolder
+from nonneg.training.settings import LossSettings, TrainConfig
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What a call of ``train`` leaves behind."""
+
+    folder: Path
+    history: list[dict[str, Any]]
+    """A record for each finished epoch."""
+    interrupted_by: str | None
+    """The signal that ended the run early; None for a finished run."""
+
+
+def train(
+    encoder: Encoder,
+    data: Data,
+    pairs: Pairs,
+    config: TrainConfig,
+    *,
+    out: str | Path,
+    held_out: Data | None = None,
+    resume: bool = False,
+    console: Console | None = None,
+) -> TrainResult:
+    """Train an encoder in place, and leave it with its history in a run folder.
+
+    The folder gets ``run.json`` (settings), ``history.jsonl`` (a line an epoch), ``checkpoints``
+    (the last two), and at the end ``config.json`` and ``model.safetensors``: the encoder.
+
+    Args:
+        encoder: What learns. With the identity as its transform, this is ordinary CL.
+        data: To learn from; labels are only measured, never learnt from.
+        pairs: Which two views belong together.
+        config: Loss, optimiser, schedule and machine.
+        out: The run folder. One that holds another run is refused.
+        held_out: Measured after each epoch; a draw of the training data where absent.
+        resume: Continue from the last checkpoint; starts at the beginning if there is none.
+        console: Where progress is shown; standard output by default.
+    """
+    fabric = launched_fabric(config.training)
+    check_batch(len(data), config.training, n_ranks=fabric.world_size)
+    check(data)
+    folder = RunFolder(out)
+    if fabric.is_global_zero:
+        folder.claim(run_identity(encoder, data, pairs, config), resume=resume)
+    fabric.barrier()
+    run = Run(
+        fabric,
+        encoder,
+        data,
+        pairs,
+        config,
+        folder=folder,
+        held_out=held_out or data,
+        console=console or Console(),
+    )
+    # Layers that draw, such as dropout, use torch's own generator: seeded here, given back after.
+    with torch.random.fork_rng(devices=[]), run.interruption, run.display:
+        torch.manual_seed(config.seed * 1_000_003 + fabric.global_rank)
+        run.take_up()
+        while run.position.epoch < config.training.epochs:
+            if not _train_epoch(run):
+                break
+            run.end_epoch()
+        else:
+            run.finish()
+    return TrainResult(folder.path, run.position.history, run.interruption.signal_name)
+
+
+def _train_epoch(run: Run) -> bool:
+    """Train on what is left of the running epoch; False if the run was asked to stop."""
+    loss_function = _loss(run.config.loss)
+    run.encoder.train()
+    began = time.perf_counter()
+    for batch in run.batches_left():
+        view_a, view_b = run.pairs(batch)
+        step_is_due = (run.position.batch + 1) % run.loop.accumulate == 0
+        with run.fabric.no_backward_sync(run.model, enabled=not step_is_due):
+            features = run.model(torch.cat([view_a, view_b])).features
+            loss = loss_function(*_of_all_processes(run.fabric, features))
+            run.fabric.backward(loss / run.loop.accumulate)
+        if run.count(loss):
+            _step(run)
+            if run.end_step(began):
+                return False
+            began = time.perf_counter()
+    return True
+
+
+def _step(run: Run) -> None:
+    for group in run.optimizer.param_groups:
+        group["lr"] = run.learning_rate
+    if run.loop.clip_norm is not None:
+        run.fabric.clip_gradients(run.model, run.fabric_optimizer, max_norm=run.loop.clip_norm)
+    run.fabric_optimizer.step()
+    run.fabric_optimizer.zero_grad(set_to_none=True)
+
+
+def _loss(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
+    if settings.name == "info_nce":
+        return partial(info_nce, temperature=settings.temperature)
+    return spectral_contrastive
+
+
+def _of_all_processes(fabric: Fabric, features: Tensor) -> tuple[Tensor, Tensor]:
+    """Both views of the whole batch, gathered with gradient.
+
+    Each process computes the loss of all rows, and the mean of their gradients, which DDP takes,
+    is then the gradient of one process with the whole batch.
+    """
+    if fabric.world_size == 1:
+        view_a, view_b = features.chunk(2)
+        return view_a, view_b
+    gathered = fabric.all_gather(features, sync_grads=True)  # (n_ranks, 2 n, d)
+    view_a, view_b = gathered.chunk(2, dim=1)
+    return view_a.flatten(0, 1), view_b.flatten(0, 1)

@@ -1,0 +1,98 @@
+"""Is the run healthy? A few measurements of held-out samples after each epoch, and a watch."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nonneg import metrics
+from nonneg.data import Data
+from nonneg.encoder import Encoder
+from nonneg.losses import info_nce_bounds
+from nonneg.training.settings import TrainConfig
+
+# A run is called collapsed below these; healthy runs are far above them after their warm-up.
+MIN_PROGRESS = 0.1
+MAX_ZERO_ROWS = 0.5
+MIN_ALIVE = 0.02
+
+
+def measurements(encoder: Encoder, samples: Tensor, labels: Tensor | None) -> dict[str, Any]:
+    """What the history says of the features of some samples.
+
+    Args:
+        encoder: Measured in evaluation mode; left as it was.
+        samples: ``(n, *sample_shape)``.
+        labels: ``(n,)``; without them there is no class consistency.
+    """
+    features = encoder.encode(samples).features
+    sparsity = metrics.sparsity(features)
+    record: dict[str, Any] = {
+        "alive_features": sparsity.n_alive,
+        "sparsity": sparsity.value,
+        "zero_row_rate": float((features == 0).all(1).float().mean()),
+        "effective_rank": _or_none(float(metrics.effective_rank(features))),
+    }
+    if labels is not None:
+        consistency = float(metrics.class_consistency(features, labels))
+        record["class_consistency"] = _or_none(consistency)
+    return record
+
+
+def progress_rate(
+    loss: float, *, batch_size: int, is_nonnegative: bool, config: TrainConfig
+) -> float:
+    """Where the loss stands between its ceiling (0: nothing learnt) and its floor (1).
+
+    For InfoNCE as in ``info_nce_bounds``; the spectral loss is 0 for all-zero features and cannot
+    fall below minus the number of features, which says little: there any fall counts as progress.
+
+    Example:
+        >>> rate = progress_rate(math.log(511), batch_size=256, is_nonnegative=True,
+        ...                      config=TrainConfig())
+        >>> round(abs(rate), 6)
+        0.0
+    """
+    if config.loss.name == "spectral":
+        return 1.0 if loss < -MIN_PROGRESS else 0.0
+    floor, ceiling = info_nce_bounds(
+        batch_size, temperature=config.loss.temperature, nonnegative=is_nonnegative
+    )
+    return (ceiling - loss) / (ceiling - floor)
+
+
+def collapse_warning(record: dict[str, Any], n_features: int) -> str | None:
+    """One sentence if an epoch's record shows a collapsed run, None for a healthy one.
+
+    Args:
+        record: With ``progress_rate``, ``zero_row_rate`` and ``alive_features``.
+        n_features: Alive and dead together.
+    """
+    if record["zero_row_rate"] > MAX_ZERO_ROWS:
+        what = f"{record['zero_row_rate']:.0%} of the samples have no active feature"
+    elif record["alive_features"] < max(2, MIN_ALIVE * n_features):
+        what = f"only {record['alive_features']} of {n_features} features are alive"
+    elif record["progress_rate"] < MIN_PROGRESS:
+        what = (
+            f"the loss {record['loss']:.3f} has come only {record['progress_rate']:.0%} of the way "
+            "from its ceiling to its floor"
+        )
+    else:
+        return None
+    return (
+        f"the run has collapsed: {what}; set encoder.projector.norm=batch, lower optimizer.lr, "
+        "or try encoder.nonnegative=rep_relu"
+    )
+
+
+def monitored(data: Data, n_samples: int) -> tuple[Tensor, Tensor | None]:
+    """A fixed draw of samples to measure, with their labels; all of them if there are fewer."""
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))
+    chosen = order[:n_samples].sort().values
+    return data.fetch(chosen), None if data.labels is None else data.labels[chosen]
+
+
+def _or_none(value: float) -> float | None:
+    """JSON has no NaN: what could not be measured is null."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,259 @@
+"""What does a run carry besides the loop? Its machine, its position, its folder, its display."""
+
+import math
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from rich.console import Console
+from torch import Tensor
+
+from nonneg.data import Data
+from nonneg.encoder import Encoder
+from nonneg.pairs import Batch, Pairs
+from nonneg.training.batches import loaded_batches
+from nonneg.training.checkpoint import Position, load_checkpoint, save_checkpoint
+from nonneg.training.display import Display
+from nonneg.training.interruption import Interruption
+from nonneg.training.loggers import log, loggers
+from nonneg.training.monitor import collapse_warning, measurements, monitored, progress_rate
+from nonneg.training.optimizers import optimizer
+from nonneg.training.order import epoch_batches
+from nonneg.training.run_folder import RunFolder
+from nonneg.training.schedule import learning_rate_factor
+from nonneg.training.settings import LoopSettings, TrainConfig
+
+# Processes have to agree on stopping, which costs a message: so not at every step.
+STEPS_BETWEEN_AGREEMENTS = 16
+
+
+class Run:
+    """One training run: where it stands, and how it is saved, measured and shown.
+
+    Args:
+        fabric: The processes and devices.
+        encoder: What learns; moved to the device.
+        data: To learn from.
+        pairs: Which views belong together.
+        config: All settings.
+        folder: Already claimed.
+        held_out: Measured after each epoch.
+        console: Where progress is shown.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        encoder: Encoder,
+        data: Data,
+        pairs: Pairs,
+        config: TrainConfig,
+        *,
+        folder: RunFolder,
+        held_out: Data,
+        console: Console,
+    ) -> None:
+        self.fabric, self.encoder, self.data, self.pairs = fabric, encoder, data, pairs
+        self.config, self.loop, self.folder = config, config.training, folder
+        self.optimizer = optimizer(encoder, config.optimizer)
+        self.model, self.fabric_optimizer = fabric.setup(encoder, self.optimizer)
+        self.watched = monitored(held_out, self.loop.monitor_samples)
+        self.interruption = Interruption()
+        self.position = Position()
+        self.loss_sum = self._on_device(0.0)
+        self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
+        self.n_steps = self.steps_per_epoch * self.loop.epochs
+        is_first = fabric.is_global_zero
+        self.loggers = loggers(self.loop.loggers, folder.path) if is_first else []
+        self.display = Display(
+            console if is_first else Console(quiet=True),
+            title=folder.path.name,
+            n_steps=self.n_steps,
+            n_epochs=self.loop.epochs,
+        )
+
+    def take_up(self) -> None:
+        """Go to the last checkpoint; a run without one saves its beginning."""
+        found = load_checkpoint(
+            self.folder.checkpoints, self.encoder, self.optimizer, say=self.display.say
+        )
+        if found is None:
+            self.save()
+            return
+        self.position, self.loss_sum = found, self._on_device(found.loss_sum)
+        if self.fabric.is_global_zero:
+            self.folder.write_history(found.history)
+        self.display.say(
+            f"resuming {self.folder.path} at step {found.step} of {self.n_steps} "
+            f"({found.epoch} of {self.loop.epochs} epochs done)"
+        )
+
+    def batches_left(self) -> Iterator[Batch]:
+        """The batches of the running epoch that have not been trained on."""
+        epoch = self.position.epoch
+        batches = epoch_batches(
+            len(self.data),
+            self.loop.batch_size,
+            seed=self.config.seed,
+            epoch=epoch,
+            rank=self.fabric.global_rank,
+            n_ranks=self.fabric.world_size,
+        )
+        # Batches that are too few for one more step are left out of the epoch.
+        last = self.steps_per_epoch * self.loop.accumulate
+        return loaded_batches(
+            self.data,
+            self.pairs,
+            batches[self.position.batch : last],
+            seed=self.config.seed,
+            epoch=epoch,
+            n_workers=self.loop.n_workers,
+            device=self.fabric.device,
+        )
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the coming step."""
+        return self.config.optimizer.lr * learning_rate_factor(
+            self.position.step,
+            n_warmup=self.loop.warmup_epochs * self.steps_per_epoch,
+            n_steps=self.n_steps,
+        )
+
+    def count(self, loss: Tensor) -> bool:
+        """Note the loss of a batch; True where a step is due."""
+        self.loss_sum += loss.detach()
+        self.position.batch += 1
+        return self.position.batch % self.loop.accumulate == 0
+
+    def end_step(self, began: float) -> bool:
+        """Show and save what is due; True if the run has been asked to stop."""
+        self.position.step += 1
+        self.position.seconds += time.perf_counter() - began
+        if self.fabric.device.type == "cpu" or self.position.step % 10 == 0:
+            self.display.step(
+                step=self.position.step,
+                loss=self.mean_loss(),
+                images_per_second=self._images_per_second(),
+            )
+        every = self.loop.checkpoint_every
+        asked = self._asked_to_stop()
+        if asked or (every and self.position.step % every == 0):
+            self.save()
+        return asked
+
+    def end_epoch(self) -> None:
+        """Measure, record and save a finished epoch."""
+        position, loss = self.position, self.mean_loss()
+        record: dict[str, Any] = {
+            "epoch": position.epoch + 1,
+            "step": position.step,
+            "loss": loss,
+            "progress_rate": progress_rate(
+                loss,
+                batch_size=self.loop.batch_size,
+                is_nonnegative=self.encoder.is_nonnegative,
+                config=self.config,
+            ),
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            **measurements(self.encoder, *self.watched),
+            "seconds": position.seconds,
+            "images_per_second": self._images_per_second(),
+        }
+        self._watch(record)
+        history = [*position.history, record]
+        self.position = Position(step=position.step, epoch=record["epoch"], history=history)
+        self.loss_sum = self._on_device(0.0)
+        self.display.epoch(record)
+        log(self.loggers, record)
+        if self.fabric.is_global_zero:
+            self.folder.write_history(history)
+        self.save()
+
+    def finish(self) -> None:
+        """Save the encoder that came out."""
+        if self.fabric.is_global_zero:
+            self.encoder.save(self.folder.path)
+        self.fabric.barrier()
+
+    def save(self) -> None:
+        """Write a checkpoint of this very moment."""
+        self.position.loss_sum = float(self.loss_sum)
+        if self.fabric.is_global_zero:
+            save_checkpoint(self.folder.checkpoints, self.encoder, self.optimizer, self.position)
+        self.fabric.barrier()
+
+    def mean_loss(self) -> float:
+        """Of the running epoch so far.
+
+        Raises:
+            FloatingPointError: If it is not a number: going on would only destroy the weights.
+        """
+        loss = float(self.loss_sum) / self.position.batch
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"the loss became {loss} by step {self.position.step}; "
+                "lower optimizer.lr or set training.clip_norm=1"
+            )
+        return loss
+
+    def _watch(self, record: dict[str, Any]) -> None:
+        """Speak up once about a collapse, after the warm-up."""
+        spoken = any("warning" in earlier for earlier in self.position.history)
+        if spoken or record["epoch"] <= self.loop.warmup_epochs + 1:
+            return
+        warning = collapse_warning(record, self.encoder.n_features)
+        if warning:
+            record["warning"] = warning
+            self.display.say(f"warning: {warning}")
+
+    def _asked_to_stop(self) -> bool:
+        asked = self.interruption.signal_name is not None
+        if self.fabric.world_size == 1:
+            return asked
+        if self.position.step % STEPS_BETWEEN_AGREEMENTS:
+            return False
+        votes = self.fabric.all_reduce(self._on_device(float(asked)), reduce_op="sum")
+        return bool(votes > 0)
+
+    def _images_per_second(self) -> float:
+        return self.position.batch * self.loop.batch_size / max(self.position.seconds, 1e-9)
+
+    def _on_device(self, value: float) -> Tensor:
+        # Apple's devices have no float64.
+        dtype = torch.float32 if self.fabric.device.type == "mps" else torch.float64
+        return torch.tensor(value, dtype=dtype, device=self.fabric.device)
+
+
+def launched_fabric(settings: LoopSettings) -> Fabric:
+    """The processes and devices of the settings; under torchrun, those that it has started."""
+    devices, n_nodes = settings.devices, 1
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        n_nodes = int(os.environ["WORLD_SIZE"]) // devices
+    fabric = Fabric(
+        accelerator=settings.accelerator,
+        devices=devices,
+        num_nodes=n_nodes,
+        strategy=settings.strategy,
+        precision=settings.precision,
+    )
+    fabric.launch()
+    return fabric
+
+
+def run_identity(encoder: Encoder, data: Data, pairs: Pairs, config: TrainConfig) -> dict[str, Any]:
+    """All that decides the result of a run, as plain values: what its folder stands for."""
+    settings = getattr(pairs, "settings", None)
+    name = getattr(pairs, "__qualname__", type(pairs).__qualname__)
+    return {
+        "encoder": encoder.settings.model_dump(mode="json"),
+        "sample_shape": list(encoder.sample_shape),
+        "n_samples": len(data),
+        "pairs": {"name": name, **(settings.model_dump(mode="json") if settings else {})},
+        **config.model_dump(mode="json"),
+    }

@@ -1,0 +1,85 @@
+"""What can be set about a training run? Loss, optimiser, schedule, machine; nothing about data."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from nonneg.settings import Settings
+
+
+class LossSettings(Settings):
+    """What is minimised."""
+
+    name: Literal["info_nce", "spectral"] = "info_nce"
+    temperature: float = Field(default=0.2, gt=0)
+    """Of info_nce. Lower: more features on for a sample; higher: fewer."""
+
+
+class OptimizerSettings(Settings):
+    """How weights move. Biases and norms are never decayed, and LARS does not scale them."""
+
+    name: Literal["adamw", "sgd", "lars"] = "adamw"
+    lr: float = Field(default=2e-3, gt=0)
+    """At its peak, for the batch size that is set: it is not scaled."""
+    weight_decay: float = Field(default=1e-4, ge=0)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Of sgd and lars."""
+    eta: float = Field(default=0.02, gt=0)
+    """Trust coefficient of lars."""
+
+
+class LoopSettings(Settings):
+    """How long, in which portions, and on what machine."""
+
+    epochs: int = Field(default=20, ge=1)
+    batch_size: int = Field(default=256, ge=2)
+    """Pairs that see each other as negatives, over all processes together."""
+    warmup_epochs: float = Field(default=1.0, ge=0)
+    """Linear from zero to the peak; cosine to zero afterwards."""
+    clip_norm: float | None = Field(default=None, gt=0)
+    """Gradients longer than this are shortened to it."""
+    accumulate: int = Field(default=1, ge=1)
+    """Batches whose gradients are averaged for one step; each keeps its own negatives."""
+    accelerator: str = "auto"
+    devices: int = Field(default=1, ge=1)
+    """Processes on this machine; under torchrun its own number counts."""
+    strategy: str = "auto"
+    precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
+    n_workers: int = Field(default=0, ge=0)
+    """Processes that read and decode files; 0 reads in the training process."""
+    checkpoint_every: int | None = Field(default=None, ge=1)
+    """Steps between checkpoints, besides the one after each epoch."""
+    monitor_samples: int = Field(default=1000, ge=10)
+    """Held-out samples that are measured after each epoch."""
+    loggers: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Where history goes besides history.jsonl."""
+
+
+class TrainConfig(Settings):
+    """All that ``nonneg.train`` can be told."""
+
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Of the initial weights, the order of the samples and the views."""
+    loss: LossSettings = LossSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    training: LoopSettings = LoopSettings()
+
+    @model_validator(mode="after")
+    def _warmup_fits(self) -> "TrainConfig":
+        if self.training.warmup_epochs >= self.training.epochs:
+            raise ValueError(
+                f"training.warmup_epochs ({self.training.warmup_epochs:g}) must be below "
+                f"training.epochs ({self.training.epochs})"
+            )
+        return self
+
+
+# Settings that say where a run happens, not what it computes: a resumed run may change them.
+MACHINE_SETTINGS = (
+    "accelerator",
+    "devices",
+    "strategy",
+    "n_workers",
+    "checkpoint_every",
+    "loggers",
+)

@@ -1,0 +1,198 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nonneg import Encoder, EncoderSettings
+from nonneg.backbones import BackboneSettings
+from nonneg.data import ArrayData
+from nonneg.nonnegative import TRANSFORMS
+from nonneg.projector import ProjectorSettings
+
+SMALL = EncoderSettings(
+    backbone=BackboneSettings(name="resnet10", width=4),
+    projector=ProjectorSettings(hidden=(8,), n_features=6),
+    pixel_mean=(0.5, 0.4, 0.3),
+    pixel_std=(0.2, 0.2, 0.2),
+)
+VECTORS = EncoderSettings(
+    backbone=BackboneSettings(name="mlp", hidden=(8,)),
+    projector=ProjectorSettings(hidden=(8,), n_features=6),
+)
+
+
+def encoder_of(settings=SMALL, shape=(3, 8, 8), seed=0, **more):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Encoder(settings, shape, **more)
+
+
+def images(n=10, seed=0):
+    return torch.randint(0, 256, (n, 3, 8, 8), generator=torch.Generator().manual_seed(seed)).byte()
+
+
+def test_features_are_the_transform_of_the_scores_of_the_hidden():
+    encoder = encoder_of().eval()
+    hidden, scores, features = encoder(images())
+    assert hidden.shape == (10, 32)
+    torch.testing.assert_close(scores, encoder.projector(hidden))
+    assert torch.equal(features, scores.relu())
+    assert encoder.is_nonnegative
+
+
+@pytest.mark.parametrize("kind", TRANSFORMS)
+def test_the_transform_travels_with_the_encoder(kind, tmp_path):
+    encoder = encoder_of(SMALL.model_copy(update={"nonnegative": kind}))
+    encoder.save(tmp_path)
+    loaded = Encoder.load(tmp_path)
+    assert loaded.is_nonnegative == TRANSFORMS[kind].is_nonnegative
+    assert torch.equal(loaded.encode(images()).features, encoder.encode(images()).features)
+
+
+def test_saved_and_loaded_features_are_equal_bit_by_bit(tmp_path):
+    encoder = encoder_of()
+    encoder.train()(images(20, seed=1))  # moves the running statistics of the norms
+    encoder.save(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+    loaded = Encoder.load(tmp_path)
+    for before, after in zip(encoder.encode(images()), loaded.encode(images()), strict=True):
+        assert torch.equal(before, after)
+    assert not loaded.training
+
+
+def test_encode_restores_the_mode_and_changes_nothing():
+    encoder = encoder_of().train()
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    encoded = encoder.encode(images())
+    assert encoder.training
+    assert not encoded.features.requires_grad
+    assert all(torch.equal(before[k], v) for k, v in encoder.state_dict().items())
+    encoder.eval().encode(images())
+    assert not encoder.training
+
+
+def test_the_mode_is_restored_after_a_failure_too():
+    encoder = encoder_of().train()
+    broken = ArrayData(images())
+    object.__setattr__(broken, "fetch", lambda indices: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        encoder.encode(broken)
+    assert encoder.training
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 10, 100])
+def test_batches_do_not_matter(batch_size):
+    encoder = encoder_of()
+    whole = encoder(images()) if not encoder.eval().training else None
+    torch.testing.assert_close(
+        encoder.encode(images(), batch_size).features, whole.features.detach()
+    )
+
+
+def test_arrays_tensors_and_data_sets_give_the_same():
+    encoder = encoder_of()
+    expected = encoder.encode(images()).features
+    assert torch.equal(encoder.encode(images().numpy()).features, expected)
+    assert torch.equal(encoder.encode(ArrayData(images())).features, expected)
+    as_floats = images().float() / 255
+    torch.testing.assert_close(encoder.encode(as_floats).features, expected)
+    as_doubles = as_floats.double().numpy()
+    torch.testing.assert_close(encoder.encode(as_doubles).features, expected)
+
+
+def test_pixels_are_scaled_once_in_the_encoder():
+    plain = encoder_of(SMALL.model_copy(update={"pixel_mean": (), "pixel_std": ()})).eval()
+    scaled = encoder_of().eval()
+    by_hand = (images().float() / 255 - torch.tensor([0.5, 0.4, 0.3]).view(3, 1, 1)) / 0.2
+    torch.testing.assert_close(scaled(images()).scores, plain(by_hand).scores)
+
+
+def test_a_module_of_ones_own_can_be_frozen_and_loaded_again(tmp_path):
+    def module():
+        return nn.Sequential(nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5), nn.Flatten())
+
+    mine = module()
+    before = {name: tensor.clone() for name, tensor in mine.state_dict().items()}
+    settings = EncoderSettings(frozen=True, projector=ProjectorSettings(hidden=(), n_features=4))
+    encoder = encoder_of(settings, backbone=mine).train()
+    optimizer = torch.optim.SGD((p for p in encoder.parameters() if p.requires_grad), lr=1.0)
+    encoder(images()).features.sum().backward()
+    optimizer.step()
+    assert all(torch.equal(before[k], v) for k, v in mine.state_dict().items())
+    assert len(list(p for p in encoder.parameters() if p.requires_grad)) == 2
+    encoder.save(tmp_path)
+    loaded = Encoder.load(tmp_path, backbone=module())
+    assert torch.equal(loaded.encode(images()).features, encoder.encode(images()).features)
+    with pytest.raises(
+        ValueError, match=r"stands on a module of your own; load it with Encoder\.load"
+    ):
+        Encoder.load(tmp_path)
+
+
+def test_no_samples_give_no_rows():
+    assert encoder_of().encode(images(0)).features.shape == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "shape", "samples", "sentence"),
+    [
+        (
+            SMALL,
+            (3, 8, 8),
+            torch.zeros(2, 1, 8, 8),
+            r"this encoder reads samples of shape \(3, 8, 8\), got \(1, 8, 8\)",
+        ),
+        (
+            VECTORS,
+            (5,),
+            np.zeros((2, 4), np.float32),
+            r"this encoder reads samples of shape \(5,\), got \(4,\)",
+        ),
+    ],
+)
+def test_other_samples_are_refused(settings, shape, samples, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        encoder_of(settings, shape).encode(samples)
+
+
+def test_bad_folders_are_one_sentence(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"^no encoder in .*: config\.json is missing; give"
+    ):
+        Encoder.load(tmp_path)
+    encoder_of().save(tmp_path)
+    weights = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors is not a readable safetensors file \("
+    ):
+        Encoder.load(tmp_path)
+    encoder_of(VECTORS, (5,)).save(tmp_path / "other")
+    (tmp_path / "model.safetensors").write_bytes(
+        (tmp_path / "other" / "model.safetensors").read_bytes()
+    )
+    with pytest.raises(ValueError, match=r"model\.safetensors does not fit the encoder of config"):
+        Encoder.load(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(ValueError, match=r"config\.json does not describe an encoder$"):
+        Encoder.load(tmp_path)
+
+
+def test_settings_that_make_no_sense():
+    with pytest.raises(ValueError, match="unknown transform; known: relu, rep_relu"):
+        EncoderSettings.read({"nonnegative": "elu"})
+    with pytest.raises(ValueError, match="unknown norm; known: batch, layer, none"):
+        ProjectorSettings.read({"norm": "group"})
+    with pytest.raises(ValueError, match="pixel_mean and pixel_std need one number a channel"):
+        EncoderSettings.read({"pixel_mean": [0.5], "pixel_std": [0.0]})
+    with pytest.raises(ValueError, match=r"give the backbone once: as settings\.backbone, or as a"):
+        Encoder(EncoderSettings(), (3,))
+
+
+def test_nothing_is_unpickled(tmp_path):
+    encoder_of().save(tmp_path)
+    for path in tmp_path.iterdir():
+        assert b"torch._utils" not in path.read_bytes()
+        assert path.suffix in (".json", ".safetensors")

@@ -1,0 +1,83 @@
+import pytest
+from pydantic import Field
+
+from nonneg.settings import Settings, differences, with_overrides
+
+
+class Inner(Settings):
+    lr: float = Field(default=0.1, gt=0)
+    momentum: float = 0.9
+
+
+class Outer(Settings):
+    seed: int = 0
+    optimizer: Inner = Inner()
+
+
+def test_values_reach_their_fields():
+    read = Outer.read({"seed": 3, "optimizer": {"lr": 0.5}})
+    assert (read.seed, read.optimizer.lr, read.optimizer.momentum) == (3, 0.5, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"sede": 1}, "unknown setting 'sede'; nearest: seed"),
+        ({"optimizer": {"momentun": 1}}, "unknown setting 'optimizer.momentun'; nearest: momentum"),
+        ({"optimizer": {"zzz": 1}}, "unknown setting 'optimizer.zzz'; known: lr, momentum"),
+        ({"optimizer": {"lr": 0}}, "setting 'optimizer.lr': input should be greater than 0, got 0"),
+        ({"seed": "x"}, "setting 'seed': input should be a valid integer, .*, got 'x'"),
+        (
+            {"optimizer": {"lr": float("nan")}},
+            "setting 'optimizer.lr': input should be .*, got nan",
+        ),
+    ],
+)
+def test_bad_values_are_one_sentence(values, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        Outer.read(values)
+
+
+def test_settings_cannot_be_changed():
+    with pytest.raises(ValueError, match="frozen"):
+        Outer().seed = 1
+
+
+@pytest.mark.parametrize(
+    ("assignment", "expected"),
+    [
+        ("seed=1", {"seed": 1, "optimizer": {"name": "adamw", "lr": 0.1}}),
+        ("optimizer.lr = 3e-4", {"optimizer": {"name": "adamw", "lr": 3e-4}}),
+        ("optimizer=lars", {"optimizer": {"name": "lars", "lr": 0.1}}),
+        ('optimizer.name="sgd"', {"optimizer": {"name": "sgd", "lr": 0.1}}),
+        (
+            "views.crop=[0.2, 1]",
+            {"optimizer": {"name": "adamw", "lr": 0.1}, "views": {"crop": [0.2, 1]}},
+        ),
+        ("flag=true", {"optimizer": {"name": "adamw", "lr": 0.1}, "flag": True}),
+        ("text=a=b", {"optimizer": {"name": "adamw", "lr": 0.1}, "text": "a=b"}),
+    ],
+)
+def test_overrides(assignment, expected):
+    table = {"optimizer": {"name": "adamw", "lr": 0.1}}
+    assert with_overrides(table, [assignment]) == expected
+    assert table == {"optimizer": {"name": "adamw", "lr": 0.1}}
+
+
+@pytest.mark.parametrize("assignment", ["seed", "=1", ""])
+def test_an_assignment_needs_key_and_value(assignment):
+    with pytest.raises(ValueError, match=r"is not a setting; write key=value"):
+        with_overrides({}, [assignment])
+
+
+def test_a_value_is_no_group():
+    with pytest.raises(ValueError, match="'seed.x': 'seed' is a value, not a group of settings"):
+        with_overrides({"seed": 1}, ["seed.x=1"])
+
+
+def test_differences_name_both_sides_and_what_is_absent():
+    assert differences({"a": 1, "b": {"c": 1}}, {"a": 1, "b": {"c": 2}, "d": 3}) == [
+        ("b.c", 1, 2),
+        ("d", None, 3),
+    ]
+    assert differences({"a": {"b": [1]}}, {"a": {"b": [1]}}) == []

@@ -1,0 +1,237 @@
+"""A run that is killed at any moment and resumed ends with the same bytes as one that is not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from rich.console import Console
+
+from nonneg.experiments import read_experiment, run_experiment
+from nonneg.training import read_history
+
+SMALL = [
+    "encoder.backbone.width=4",
+    "encoder.projector.hidden=[16]",
+    "encoder.projector.n_features=32",
+    "training.epochs=3",
+    "training.warmup_epochs=1",
+    "training.checkpoint_every=3",
+    "training.monitor_samples=50",
+]
+TIMINGS = ("seconds", "images_per_second")
+
+# Runs the experiment and kills itself, with SIGKILL, at the n-th call of a function.
+KILLED = textwrap.dedent(
+    """
+    import os, signal, sys, pathlib
+    import rich.console
+    from nonneg.experiments import read_experiment, run_experiment
+    import nonneg.training.loop as loop
+
+    point, n, out, *overrides = sys.argv[1:]
+    count = 0
+
+    def deadly(function, before):
+        def wrapped(*args, **kwargs):
+            global count
+            count += 1
+            if before and count == int(n):
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = function(*args, **kwargs)
+            if count == int(n):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+        return wrapped
+
+    if point == "step":
+        loop._step = deadly(loop._step, before=False)
+    elif point == "sync":  # the file is written but has not got its name
+        os.fsync = deadly(os.fsync, before=True)
+    elif point == "rename":  # the file has its name and nothing after it has happened
+        pathlib.Path.replace = deadly(pathlib.Path.replace, before=False)
+    _, experiment = read_experiment("digits", overrides)
+    run_experiment(experiment, out=out, console=rich.console.Console(quiet=True))
+    """
+)
+
+
+def run(out, *, resume=False, overrides=SMALL):
+    _, experiment = read_experiment("digits", overrides)
+    return run_experiment(experiment, out=out, resume=resume, console=Console(quiet=True))
+
+
+def killed_run(out, point, n, overrides=SMALL):
+    command = [sys.executable, "-c", KILLED, point, str(n), str(out), *overrides]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+def comparable(folder):
+    history = [
+        {key: value for key, value in record.items() if key not in TIMINGS}
+        for record in read_history(folder)
+    ]
+    return (folder / "model.safetensors").read_bytes(), history
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    run(folder)
+    return comparable(folder)
+
+
+def test_the_same_run_gives_the_same_bytes(whole, tmp_path):
+    run(tmp_path / "run")
+    assert comparable(tmp_path / "run") == whole
+
+
+# 4 steps an epoch; a checkpoint at the start, every 3 steps and after each epoch.
+@pytest.mark.parametrize(
+    ("point", "n"),
+    [
+        ("sync", 1),  # while the folder is claimed
+        ("step", 2),  # before anything but the beginning is saved
+        ("step", 8),  # between two checkpoints, in the middle of an epoch
+        ("sync", 9),  # while a checkpoint is being written
+        ("rename", 6),  # right after one has got its name
+    ],
+)
+def test_killed_and_resumed_ends_with_the_same_bytes(whole, tmp_path, point, n):
+    folder = tmp_path / "run"
+    killed_run(folder, point, n)
+    assert not (folder / "model.safetensors").exists()
+    run(folder, resume=True)
+    assert comparable(folder) == whole
+
+
+def test_killed_twice(whole, tmp_path):
+    folder = tmp_path / "run"
+    killed_run(folder, "step", 5)
+    # The second process resumes, so that it is killed further on.
+    code = KILLED.replace("out=out,", "out=out, resume=True,")
+    command = [sys.executable, "-c", code, "step", "4", str(folder), *SMALL]
+    ended = subprocess.run(command, capture_output=True, timeout=300)
+    assert ended.returncode == -signal.SIGKILL
+    run(folder, resume=True)
+    assert comparable(folder) == whole
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_checkpoint_is_passed_over_with_a_message(whole, tmp_path, damage, capsys):
+    folder = tmp_path / "run"
+    killed_run(folder, "step", 11)
+    newest = sorted((folder / "checkpoints").glob("step-*"))[-1]
+    content = bytearray(newest.read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "flipped":
+        content[-100] ^= 1
+    else:
+        content = b""
+    newest.write_bytes(content)
+    _, experiment = read_experiment("digits", SMALL)
+    run_experiment(experiment, out=folder, resume=True, console=Console(width=1000))
+    said = capsys.readouterr().out
+    assert f"{newest} cannot be used (" in said
+    assert "going back to the checkpoint before it" in said
+    assert comparable(folder) == whole
+
+
+def test_when_no_checkpoint_can_be_read_it_says_so(tmp_path):
+    folder = tmp_path / "run"
+    killed_run(folder, "step", 5)
+    for path in (folder / "checkpoints").glob("step-*"):
+        path.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"^none of the 2 checkpoints in .* can be read; remove"):
+        run(folder, resume=True)
+
+
+def test_only_the_last_two_checkpoints_are_kept(tmp_path):
+    run(tmp_path / "run")
+    kept = sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir())
+    assert kept == ["step-000000009.safetensors", "step-000000012.safetensors"]
+
+
+def test_a_finished_run_is_left_as_it_is(whole, tmp_path):
+    run(tmp_path / "run")
+    before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+    result = run(tmp_path / "run", resume=True)
+    assert {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
+    assert result.interrupted_by is None
+    assert len(result.history) == 3
+
+
+def test_lines_of_the_history_after_the_checkpoint_are_cut(whole, tmp_path):
+    folder = tmp_path / "run"
+    killed_run(folder, "step", 8)
+    with (folder / "history.jsonl").open("a") as history:
+        history.write(json.dumps({"epoch": 99}) + "\n" + '{"epo')
+    run(folder, resume=True)
+    assert comparable(folder) == whole
+
+
+# The command line, sent a signal at its sixth step.
+SIGNALLED = textwrap.dedent(
+    """
+    import os, signal, sys
+    import nonneg.training.loop as loop
+    from nonneg.cli import main
+
+    step, count = loop._step, 0
+
+    def signalled(run):
+        global count
+        count += 1
+        if count == 6:
+            os.kill(os.getpid(), signal.Signals[sys.argv.pop()])
+        step(run)
+
+    loop._step = signalled
+    main()
+    """
+)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_saves_and_leaves_cleanly(whole, tmp_path, name):
+    folder = tmp_path / "run"
+    settings = [part for override in SMALL for part in ("--set", override)]
+    command = ["train", "digits", *settings, "--out", str(folder)]
+    ended = subprocess.run(
+        [sys.executable, "-c", SIGNALLED.replace("sys.argv.pop()", repr(name)), *command],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 128 + signal.Signals[name]
+    assert f"stopped by {name}; saved. Continue with the same command and --resume" in ended.stdout
+    assert ended.stderr == ""
+    assert sorted((folder / "checkpoints").iterdir())[-1].name == "step-000000006.safetensors"
+    assert not (folder / "model.safetensors").exists()
+    run(folder, resume=True)
+    assert comparable(folder) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3.0, 4.0, 5.0, 6.0, 7.0])
+def test_killed_from_outside_at_any_time(tmp_path, seconds):
+    longer = [*SMALL, "training.epochs=40"]
+    settings = [part for override in longer for part in ("--set", override)]
+    command = [sys.executable, "-m", "nonneg", "train", "digits", *settings, "--resume"]
+    for folder in (tmp_path / "whole", tmp_path / "killed"):
+        process = subprocess.Popen(
+            [*command, "--out", str(folder)], stdout=subprocess.DEVNULL, env=dict(os.environ)
+        )
+        if folder.name == "killed":
+            time.sleep(seconds)
+            process.kill()
+            process.wait()
+            process = subprocess.Popen([*command, "--out", str(folder)], stdout=subprocess.DEVNULL)
+        assert process.wait(timeout=300) == 0
+    assert comparable(tmp_path / "killed") == comparable(tmp_path / "whole")
