@@ -10,10 +10,10 @@ demo: $(INSTALLED)  ## train CL and NCL on embedded data and compare them
 	$(BIN)/nonneg demo --out demo
 
 test: $(INSTALLED)  ## all quick tests and doctests
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto
 
 test-slow: $(INSTALLED)  ## the tests that take longer
-	$(BIN)/pytest -q -m slow
+	$(BIN)/pytest -q -n auto -m slow
 
 check: $(INSTALLED)  ## format, lint, types, tests
 	$(BIN)/ruff format --check .

@@ -121,7 +121,7 @@ def test_a_module_of_ones_own_can_be_frozen_and_loaded_again(tmp_path):
     encoder(images()).features.sum().backward()
     optimizer.step()
     assert all(torch.equal(before[k], v) for k, v in mine.state_dict().items())
-    assert len(list(p for p in encoder.parameters() if p.requires_grad)) == 2
+    assert len([p for p in encoder.parameters() if p.requires_grad]) == 2
     encoder.save(tmp_path)
     loaded = Encoder.load(tmp_path, backbone=module())
     assert torch.equal(loaded.encode(images()).features, encoder.encode(images()).features)

@@ -71,7 +71,7 @@ def test_an_assignment_needs_key_and_value(assignment):
 
 
 def test_a_value_is_no_group():
-    with pytest.raises(ValueError, match="'seed.x': 'seed' is a value, not a group of settings"):
+    with pytest.raises(ValueError, match=r"'seed\.x': 'seed' is a value, not a group of settings"):
         with_overrides({"seed": 1}, ["seed.x=1"])
 
 

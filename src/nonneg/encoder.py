@@ -93,10 +93,12 @@ class Encoder(nn.Module):
         if settings.backbone is not None:
             backbone = backbones.build(settings.backbone, self.sample_shape)
         assert backbone is not None
-        hidden_size = backbones.hidden_size(backbone, self.sample_shape)
+        hidden_size = _hidden_size(backbone, self.sample_shape)
         self.backbone = backbones.Frozen(backbone) if settings.frozen else backbone
         self.projector = projector(hidden_size, settings.projector)
         self.nonnegative = NonNegative(settings.nonnegative)
+        self._mean: Tensor
+        self._std: Tensor
         self.register_buffer("_mean", _per_channel(settings.pixel_mean), persistent=False)
         self.register_buffer("_std", _per_channel(settings.pixel_std), persistent=False)
 
@@ -133,7 +135,11 @@ class Encoder(nn.Module):
             samples: ``(n, *sample_shape)``, or a data set.
             batch_size: How many samples go through at once.
         """
-        data = samples if hasattr(samples, "fetch") else ArrayData(torch.as_tensor(samples))
+        data = (
+            ArrayData(torch.as_tensor(samples))
+            if isinstance(samples, Tensor | np.ndarray)
+            else samples
+        )
         self._check_shape(data.sample_shape)
         device = next(self.parameters()).device
         was_training = self.training
@@ -172,7 +178,8 @@ class Encoder(nn.Module):
         folder = Path(folder)
         if not (folder / CONFIG_FILE).exists():
             raise FileNotFoundError(
-                f"no encoder in {folder}: {CONFIG_FILE} is missing; give the folder of a finished run"
+                f"no encoder in {folder}: {CONFIG_FILE} is missing; "
+                "give the folder of a finished run"
             )
         config = read_json(folder / CONFIG_FILE)
         if not isinstance(config, dict) or config.get("nonneg") != "encoder":
@@ -195,7 +202,7 @@ class Encoder(nn.Module):
         return self.settings.model_copy(update={"backbone": backbone})
 
     def _scaled(self, inputs: Tensor) -> Tensor:
-        dtype = self.projector[-1].weight.dtype
+        dtype = next(self.projector.parameters()).dtype
         scaled = inputs.to(dtype) / 255 if inputs.dtype == torch.uint8 else inputs.to(dtype)
         if self.settings.pixel_mean:
             scaled = (scaled - self._mean) / self._std
@@ -215,6 +222,12 @@ class Encoder(nn.Module):
             raise ValueError(
                 f"{path} does not fit the encoder of {CONFIG_FILE}: {error}"
             ) from error
+
+
+def _hidden_size(backbone: nn.Module, sample_shape: tuple[int, ...]) -> int:
+    """What the backbone says of itself, or what one look at its output shows."""
+    size = getattr(backbone, "hidden_size", None)
+    return size if isinstance(size, int) else backbones.hidden_size(backbone, sample_shape)
 
 
 def _per_channel(values: tuple[float, ...]) -> Tensor:

@@ -67,7 +67,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return load_safetensors(path.read_bytes())
     except OSError:
         raise
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         # safetensors raises its own type, which is not a ValueError.
         raise ValueError(
             f"{path} is not a readable safetensors file ({error}); it may be cut short or damaged"

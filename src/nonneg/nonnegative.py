@@ -1,7 +1,7 @@
 """How do scores become non-negative? One transform on the output is all that sets NCL apart."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,19 +23,17 @@ def straight_through_relu(scores: Tensor) -> Tensor:
         [0.0, 0.0, 2.0]
     """
     # Not gelu + (relu - gelu).detach(): its rounding leaves 1e-8 where a zero must be exact.
-    return _StraightThroughReLU.apply(scores)  # type: ignore[no-any-return]
+    return _StraightThroughReLU.apply(scores)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _StraightThroughReLU(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, scores: Tensor) -> Tensor:
+    def forward(ctx: Any, scores: Tensor) -> Tensor:  # noqa: ANN401
         ctx.save_for_backward(scores)
         return scores.clamp_min(0)
 
     @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: torch.autograd.function.BackwardCFunction, gradient: Tensor
-    ) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # noqa: ANN401
         (scores,) = ctx.saved_tensors
         return torch.ops.aten.gelu_backward(gradient, scores)  # type: ignore[no-any-return]
 

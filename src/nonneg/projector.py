@@ -1,5 +1,6 @@
 """What stands between hidden and scores? A small perceptron; its shape decides how NCL trains."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from pydantic import Field, field_validator
@@ -7,7 +8,7 @@ from torch import nn
 
 from nonneg.settings import Settings
 
-NORMS = {
+NORMS: dict[str, Callable[[int], nn.Module]] = {
     "batch": nn.BatchNorm1d,
     "layer": nn.LayerNorm,
     "none": lambda _: nn.Identity(),

@@ -35,7 +35,8 @@ def test_processes_share_the_same_batches(n_ranks):
         (
             LoopSettings(batch_size=64),
             1,
-            "the data has 50 samples, fewer than training.batch_size = 64; lower it or give more data",
+            "the data has 50 samples, fewer than training.batch_size = 64; "
+            "lower it or give more data",
         ),
         (
             LoopSettings(batch_size=32, accumulate=2),

@@ -48,8 +48,9 @@ class BackboneSettings(Settings):
     width: PositiveInt = 64
     """ResNets: channels of the first stage; the others have 2, 4 and 8 times as many."""
     stem: StemName = "small"
-    """ResNets: ``small`` (3×3) for images up to about 64 pixels, ``large`` (7×7 of stride 2, and
-    max-pool) for larger ones, ``authors`` (3×3, padding 2) for the NCL paper's CIFAR runs."""
+    """ResNets: ``small`` (3×3) for images up to about 64 pixels, ``strided`` (3×3 of stride 2) for
+    the same at a quarter of the work, ``large`` (7×7 of stride 2, and max-pool) for larger ones,
+    ``authors`` (3×3, padding 2) for the NCL paper's CIFAR runs."""
     norm: Literal["batch", "group", "layer", "none"] = "batch"
     """ResNets: ``batch`` or ``group``; mlp: ``batch``, ``layer`` or ``none``."""
     hidden: tuple[PositiveInt, ...] = Field(default=(512, 512), min_length=1)

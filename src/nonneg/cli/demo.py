@@ -14,7 +14,6 @@ from nonneg.encoder import Encoder
 from nonneg.evaluation import Summary, summary
 from nonneg.experiments import Experiment, load_split, read_experiment, run_experiment
 from nonneg.files import write_json
-from nonneg.report import montage, save_figure
 
 
 def demo(
@@ -56,6 +55,9 @@ def _measured(folder: Path, experiment: Experiment) -> Summary:
 
 
 def _write_montage(out: Path, experiment: Experiment) -> None:
+    # Imported on use: no other command needs matplotlib.
+    from nonneg.report import montage, save_figure
+
     test = load_split(experiment.data, "test")
     features = {
         method: Encoder.load(_folder(out, method)).encode(test).features for method in ("CL", "NCL")

@@ -2,7 +2,7 @@
 
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -51,7 +51,7 @@ def embed(
         )
     ]
     encoded = Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
-    arrays: dict[str, np.ndarray] = {"features": encoded.features.numpy()}
+    arrays: dict[str, Any] = {"features": encoded.features.numpy()}
     if hidden:
         arrays["hidden"] = encoded.hidden.numpy()
     if samples.labels is not None:

@@ -1,6 +1,5 @@
 """How are commands started and how do they fail? With one sentence, unless asked for more."""
 
-import os
 import sys
 
 import typer

@@ -46,7 +46,8 @@ def train(
     )
     if result.interrupted_by:
         console.print(
-            f"stopped by {result.interrupted_by}; saved. Continue with the same command and --resume",
+            f"stopped by {result.interrupted_by}; saved. "
+            "Continue with the same command and --resume",
             soft_wrap=True,
         )
         raise typer.Exit(128 + signal.Signals[result.interrupted_by])

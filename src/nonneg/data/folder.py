@@ -34,7 +34,10 @@ class ImageFolder:
         if image_size < 1:
             raise ValueError(f"image_size must be at least 1, got {image_size}")
         if not root.is_dir():
-            raise FileNotFoundError(f"{root} is not a folder")
+            raise FileNotFoundError(
+                f"{root} is not a folder; make it with {root.name}/train/CLASS/… and "
+                f"{root.name}/val/CLASS/…, or {root.name}/CLASS/…"
+            )
         folder, self.class_names = _layout(root, split)
         files, labels = _listing(folder, self.class_names)
         self.root = str(folder)

@@ -27,18 +27,21 @@ _FASHION_NAMES = (
     "Ankle boot",
 )
 
-# From a name to what it gives for a split and a data folder.
-_KNOWN: dict[str, Callable[[str, Path], Data]] = {
-    "digits": lambda split, _: digits(split),
-    "sprites": lambda split, _: sprite_split(split),
-    "mnist": lambda split, folder: idx_images(
+# From a name to what it gives for a split, a data folder and, for files, an image size.
+_KNOWN: dict[str, Callable[[str, Path, int], Data]] = {
+    "digits": lambda split, _, __: digits(split),
+    "sprites": lambda split, _, __: sprite_split(split),
+    "mnist": lambda split, folder, _: idx_images(
         folder / "mnist", split=split, name="mnist", class_names=_DIGIT_NAMES
     ),
-    "fashion-mnist": lambda split, folder: idx_images(
+    "fashion-mnist": lambda split, folder, _: idx_images(
         folder / "fashion-mnist", split=split, name="fashion-mnist", class_names=_FASHION_NAMES
     ),
-    "cifar10": lambda split, folder: cifar10(folder / "cifar-10-batches-bin", split=split),
-    "cifar100": lambda split, folder: cifar100(folder / "cifar-100-binary", split=split),
+    "cifar10": lambda split, folder, _: cifar10(folder / "cifar-10-batches-bin", split=split),
+    "cifar100": lambda split, folder, _: cifar100(folder / "cifar-100-binary", split=split),
+    "imagenet100": lambda split, folder, image_size: ImageFolder(
+        folder / "imagenet100", split=split, image_size=image_size
+    ),
 }
 
 
@@ -74,7 +77,7 @@ def load(
         360
     """
     if isinstance(source, str) and source in _KNOWN:
-        return _KNOWN[source](split, data_folder(data_dir))
+        return _KNOWN[source](split, data_folder(data_dir), image_size)
     path = Path(source).expanduser()
     if path.is_dir():
         return ImageFolder(path, split=split, image_size=image_size)

@@ -1,6 +1,5 @@
 """Do near samples share a class? The k-nearest-neighbour classifier on cosine."""
 
-import torch
 from torch import Tensor
 
 from nonneg.losses.rows import unit_rows

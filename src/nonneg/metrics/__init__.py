@@ -12,33 +12,58 @@ from nonneg.metrics.activity import (
 )
 from nonneg.metrics.consistency import ClassConsistency, class_consistency, class_entropy
 from nonneg.metrics.correlation import feature_correlation
+from nonneg.metrics.dci import DCI, completeness, dci, disentanglement
+from nonneg.metrics.factor_votes import FactorVote, beta_vae_score, factor_vae_score
+from nonneg.metrics.factors import FactorGap, mig, sap
+from nonneg.metrics.hierarchy import LabelLevel, label_level
+from nonneg.metrics.monosemanticity import Monosemanticity, monosemanticity
 from nonneg.metrics.purity import TopPurity, top_purity
 from nonneg.metrics.rank import EffectiveRank, effective_rank
 from nonneg.metrics.results import FeatureMeasurement, Measurement
 from nonneg.metrics.retrieval import Retrieval, mean_average_precision_at_k, precision_at_k
+from nonneg.metrics.sepin import Sepin, sepin
+from nonneg.metrics.stability import FeatureMatch, match_features
 
 __all__ = [
     "ACTIVE_THRESHOLD",
+    "DCI",
     "ActivePerSample",
     "ClassConsistency",
     "EffectiveRank",
     "ExpectedActivation",
+    "FactorGap",
+    "FactorVote",
+    "FeatureMatch",
     "FeatureMeasurement",
+    "LabelLevel",
     "Measurement",
+    "Monosemanticity",
     "Retrieval",
+    "Sepin",
     "Sparsity",
     "TopPurity",
     "active_mask",
     "active_per_sample",
     "alive_features",
+    "beta_vae_score",
     "class_consistency",
     "class_entropy",
+    "completeness",
+    "dci",
+    "disentanglement",
     "effective_rank",
     "expected_activation",
+    "factor_vae_score",
     "feature_correlation",
+    "label_level",
+    "match_features",
     "mean_average_precision_at_k",
+    "mig",
+    "monosemanticity",
     "precision_at_k",
+    "sap",
     "select",
+    "sepin",
     "sparsity",
     "top_purity",
 ]

@@ -131,16 +131,19 @@ def active_counts(features: Features, threshold: float) -> tuple[IntArray, IntAr
 
 
 def active_tiles(features: Features, threshold: float) -> Iterator[tuple[slice, Tensor]]:
-    """Tiles of ones where an entry is active and zeros elsewhere, as floats."""
+    """Tiles of ones where an entry is active and zeros elsewhere, as floats.
+
+    The next tile overwrites the one before: fresh memory would cost more than the comparison.
+    """
     check_threshold(threshold)
+    buffer = features.buffer()
     for rows, tile in features.tiles():
-        yield rows, active_rows(tile, threshold)
+        yield rows, active_rows(tile, threshold, signed=features.signed, out=buffer[: len(tile)])
 
 
-def active_rows(rows: Tensor, threshold: float) -> Tensor:
-    """Ones where an entry of these rows is active, zeros elsewhere, as floats ``(n, d)``."""
-    on = torch.empty_like(rows)
-    return torch.gt(rows.abs(), row_lengths(rows) * threshold, out=on)
+def active_rows(rows: Tensor, threshold: float, *, signed: bool, out: Tensor) -> Tensor:
+    """Ones where an entry of these rows is active, zeros elsewhere, written to ``out (n, d)``."""
+    return torch.gt(rows.abs() if signed else rows, row_lengths(rows) * threshold, out=out)
 
 
 def check_threshold(threshold: float) -> None:

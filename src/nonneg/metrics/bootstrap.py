@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 from nonneg.metrics.chance import RandomState
+from nonneg.metrics.checks import checked_count
 from nonneg.metrics.class_counts import sorted_active_tiles
-from nonneg.metrics.inputs import Features, checked_count
+from nonneg.metrics.inputs import Features
 from nonneg.metrics.results import BoolArray, FloatArray
 
 _BLOCK_ENTRIES = 1 << 22
@@ -30,7 +31,7 @@ def consistency_interval(
     resamples' mean and put around ``value``: the interval tells the spread, not the bias, which
     the permuted-label null shows.
     """
-    checked_count(n_bootstrap, name="n_bootstrap", limit=10**9, limited_by="a sane number")
+    checked_count(n_bootstrap, name="n_bootstrap")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1")
     rng = np.random.default_rng(random_state)

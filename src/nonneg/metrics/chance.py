@@ -3,17 +3,19 @@
 import numpy as np
 from torch import Tensor
 
-from nonneg.metrics.inputs import checked_count
+from nonneg.metrics.checks import checked_count
 from nonneg.metrics.results import FloatArray, IntArray
 
 RandomState = int | np.random.Generator | None
 
 
-def chance_purity(classes: Tensor, n_permutations: int, random_state: RandomState) -> FloatArray:
-    """The expected share of the commonest class among s samples, for every s at once.
+def chance_purity(
+    classes: Tensor, n_permutations: int, random_state: RandomState
+) -> tuple[FloatArray, FloatArray]:
+    """The share of the commonest class among s samples under permuted labels, for every s at once.
 
     Under permuted labels the s samples of a feature carry s labels drawn without replacement, so
-    the expectation depends on s alone, and the first s entries of one permutation are such a draw
+    the distribution depends on s alone, and the first s entries of one permutation are such a draw
     for every s. The largest count among them is the running maximum of "how often has this label
     occurred so far", which needs no count matrix: one permutation costs O(n log n) for all
     features together.
@@ -24,21 +26,26 @@ def chance_purity(classes: Tensor, n_permutations: int, random_state: RandomStat
         random_state: Seed or generator.
 
     Returns:
-        ``(n_samples + 1,)``; entry s belongs to s samples, entry 0 is NaN.
+        Mean and standard deviation, each ``(n_samples + 1,)``; entry s belongs to s samples, entry
+        0 is NaN.
 
     Example:
         >>> from torch import tensor
-        >>> chance_purity(tensor([0, 1]), 5, 0)  # one sample is always pure, all are half and half
+        >>> chance_purity(tensor([0, 1]), 5, 0)[0]  # one is always pure, two are half and half
         array([nan, 1. , 0.5])
     """
-    checked_count(n_permutations, name="n_permutations", limit=10**9, limited_by="a sane number")
+    checked_count(n_permutations, name="n_permutations")
     rng = np.random.default_rng(random_state)
     labels = classes.numpy()
     n = len(labels)
-    total = np.zeros(n)
+    total, squares = np.zeros(n), np.zeros(n)
     for _ in range(n_permutations):
-        total += np.maximum.accumulate(_occurrence(rng.permutation(labels)))
-    return np.concatenate([[np.nan], total / n_permutations / np.arange(1, n + 1)])
+        share = np.maximum.accumulate(_occurrence(rng.permutation(labels))) / np.arange(1, n + 1)
+        total += share
+        squares += share**2
+    mean = total / n_permutations
+    deviation = np.sqrt(np.maximum(squares / n_permutations - mean**2, 0))
+    return np.concatenate([[np.nan], mean]), np.concatenate([[np.nan], deviation])
 
 
 def _occurrence(labels: IntArray) -> IntArray:

@@ -34,11 +34,19 @@ def class_counts(features: Features, classes: Tensor, threshold: float) -> Tenso
 def sorted_active_tiles(
     features: Features, classes: Tensor, threshold: float
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Rows in the order of their class, by tiles: the classes, and ones where an entry is on."""
+    """Rows in the order of their class, by tiles: the classes, and ones where an entry is on.
+
+    The next tile overwrites the one before.
+    """
     check_threshold(threshold)
+    gathered, on = features.buffer(), features.buffer()
     order = torch.argsort(classes, stable=True)
     for rows in order.split(features.tile_rows):
-        yield classes[rows], active_rows(features.rows(rows.to(features.device)), threshold)
+        tile = features.rows(rows.to(features.device), out=gathered[: len(rows)])
+        yield (
+            classes[rows],
+            active_rows(tile, threshold, signed=features.signed, out=on[: len(rows)]),
+        )
 
 
 def consecutive_classes(labels: Tensor) -> Tensor:

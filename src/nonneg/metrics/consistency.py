@@ -7,14 +7,9 @@ import numpy as np
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.bootstrap import consistency_interval
 from nonneg.metrics.chance import RandomState, chance_purity
+from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
 from nonneg.metrics.class_counts import class_counts, consecutive_classes
-from nonneg.metrics.inputs import (
-    FeatureLike,
-    LabelLike,
-    checked_count,
-    checked_features,
-    checked_labels,
-)
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
 
 
@@ -26,12 +21,14 @@ class ClassConsistency(FeatureMeasurement):
         n_active: For how many samples each feature is active, ``(n_features,)``.
         null: The same mean under permuted labels; None unless asked for.
         null_per_feature: ``(n_features,)``, NaN where not measured; None unless asked for.
+        null_deviation: Its standard deviation over permutations, likewise.
         interval: Bootstrap interval of ``value`` over samples; None unless asked for.
     """
 
     n_active: IntArray = field(repr=False)
     null: float | None = None
     null_per_feature: FloatArray | None = field(default=None, repr=False)
+    null_deviation: FloatArray | None = field(default=None, repr=False)
     interval: tuple[float, float] | None = None
 
 
@@ -84,11 +81,12 @@ def class_consistency(
     per_feature[measured] = counts.max(axis=0)[measured] / n_active[measured]
     value, averaged_over = mean_of_measured(per_feature)
 
-    null, null_per_feature, interval = None, None, None
+    null, null_per_feature, null_deviation, interval = None, None, None, None
     rng = np.random.default_rng(random_state)
     if n_permutations:
-        expected = chance_purity(classes, n_permutations, rng)
+        expected, deviation = chance_purity(classes, n_permutations, rng)
         null_per_feature = np.where(measured, expected[n_active], np.nan)
+        null_deviation = np.where(measured, deviation[n_active], np.nan)
         null, _ = mean_of_measured(null_per_feature)
     if n_bootstrap:
         interval = consistency_interval(
@@ -110,6 +108,7 @@ def class_consistency(
         n_dead=features.n_features - n_alive,
         null=null,
         null_per_feature=null_per_feature,
+        null_deviation=null_deviation,
         interval=interval,
         averaged_over=averaged_over,
         averaged_unit="features",

@@ -8,13 +8,8 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
-from nonneg.metrics.inputs import (
-    FeatureLike,
-    LabelLike,
-    checked_choice,
-    checked_factors,
-    checked_features,
-)
+from nonneg.metrics.checks import LabelLike, checked_choice, checked_factors
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray
 
 # Every split sees every feature: a forest that hides some from its trees lets others stand in.

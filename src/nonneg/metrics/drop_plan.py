@@ -81,10 +81,11 @@ def series_limits(tolerance: float) -> FloatArray:
         1.0
     """
 
-    def excess(x: float, order: int) -> float:
-        return (order + 1) * math.log(x) - math.lgamma(order + 2) + x - math.log(tolerance)
+    def excess(log_x: float, order: int) -> float:
+        bound = (order + 1) * log_x - math.lgamma(order + 2) + math.exp(log_x)
+        return bound - math.log(tolerance)
 
-    return np.array([brentq(excess, 1e-300, 50.0, (p,)) for p in range(_MAX_ORDER + 1)])
+    return np.exp([brentq(excess, -100.0, 4.0, (p,)) for p in range(_MAX_ORDER + 1)])
 
 
 def _count_above(rows: Tensor, room: Tensor, limits: FloatArray) -> FloatArray:

@@ -1,14 +1,13 @@
 """Which feature stays still when a factor is held? The factor-VAE and the beta-VAE score."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from nonneg.metrics.chance import RandomState
-from nonneg.metrics.inputs import FeatureLike, LabelLike, checked_count, checked_factors
-from nonneg.metrics.inputs import checked_features
+from nonneg.metrics.checks import LabelLike, checked_count, checked_factors
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray, Measurement
 
 
@@ -49,8 +48,8 @@ def factor_vae_score(
         >>> factor_vae_score(factors, factors, n_votes=50, random_state=0).value
         1.0
     """
-    checked_count(group_size, name="group_size", limit=1 << 30, limited_by="a group")
-    checked_count(n_votes, name="n_votes", limit=1 << 30, limited_by="a vote count")
+    checked_count(group_size, name="group_size")
+    checked_count(n_votes, name="n_votes")
     scaled, table = _scaled(Z, factors)
     n_factors = table.shape[1]
     if not scaled.shape[1]:
@@ -58,8 +57,10 @@ def factor_vae_score(
     rng = np.random.default_rng(random_state)
     quietest = np.empty(2 * n_votes, dtype=np.int64)
     held = rng.integers(n_factors, size=2 * n_votes)
-    for vote, group in enumerate(_groups(table, held, group_size, rng)):
-        quietest[vote] = scaled[group].var(axis=0).argmin()
+    peers = [_Peers(column) for column in table.T]
+    for vote, factor in enumerate(held):
+        shared = np.full(group_size, rng.integers(len(table)))
+        quietest[vote] = scaled[peers[factor].drawn(shared, rng)].var(axis=0).argmin()
     tally = np.zeros((scaled.shape[1], n_factors))
     np.add.at(tally, (quietest[:n_votes], held[:n_votes]), 1)
     guess = tally.argmax(axis=1)[quietest[n_votes:]]
@@ -96,8 +97,8 @@ def beta_vae_score(
         >>> beta_vae_score(factors, factors, n_votes=50, random_state=0).value
         1.0
     """
-    checked_count(group_size, name="group_size", limit=1 << 30, limited_by="a group")
-    checked_count(n_votes, name="n_votes", limit=1 << 30, limited_by="a vote count")
+    checked_count(group_size, name="group_size")
+    checked_count(n_votes, name="n_votes")
     scaled, table = _scaled(Z, factors)
     n_factors = table.shape[1]
     if not scaled.shape[1]:
@@ -106,8 +107,53 @@ def beta_vae_score(
     # Every factor once, so that the classifier has seen all of them.
     held = np.concatenate([np.arange(n_factors), rng.integers(n_factors, size=2 * n_votes)])
     differences = np.empty((len(held), scaled.shape[1]))
-    for vote, group in enumerate(_groups(table, held, group_size, rng, pairs=True)):
-        differences[vote] = np.abs(scaled[group[0]] - scaled[group[1]]).mean(axis=0)
+    peers = [_Peers(column) for column in table.T]
+    for vote, factor in enumerate(held):
+        first = rng.integers(len(table), size=group_size)
+        second = peers[factor].drawn(first, rng)
+        differences[vote] = np.abs(scaled[first] - scaled[second]).mean(axis=0)
     split = n_factors + n_votes
     classifier = LogisticRegression(max_iter=2000).fit(differences[:split], held[:split])
     return _vote(float(classifier.score(differences[split:], held[split:])), n_votes, n_factors)
+
+
+class _Peers:
+    """The samples that share a factor's value, to draw from."""
+
+    def __init__(self, values: IntArray) -> None:
+        self.values = values
+        self.order = np.argsort(values, kind="stable")
+        self.sizes = np.bincount(values)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+
+    def drawn(self, samples: IntArray, rng: np.random.Generator) -> IntArray:
+        """For each sample one with the same value, perhaps itself."""
+        value = self.values[samples]
+        drawn: IntArray = self.order[self.starts[value] + rng.integers(self.sizes[value])]
+        return drawn
+
+
+def _scaled(Z: FeatureLike, factors: LabelLike) -> tuple[FloatArray, IntArray]:
+    """Features that vary, each divided by its standard deviation, and the checked factors."""
+    features = checked_features(Z)
+    table = checked_factors(factors, features.n_samples)
+    if table.shape[1] < 2:
+        raise ValueError("factors has one column; naming the one held still needs at least two")
+    X = features.dense().double().cpu().numpy()
+    largest = np.abs(X).max(axis=0)
+    X = X / np.where(largest > 0, largest, 1)
+    spread = X.std(axis=0)
+    # What is left of a constant column is rounding, not variance.
+    varies = spread > 1e-12
+    return X[:, varies] / spread[varies], table
+
+
+def _vote(value: float, n_votes: int, n_factors: int) -> FactorVote:
+    return FactorVote(
+        value=value,
+        null=1 / n_factors,
+        averaged_over=n_votes,
+        averaged_unit="votes",
+        higher_is_better=True,
+        signed=False,
+    )

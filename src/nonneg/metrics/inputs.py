@@ -1,4 +1,4 @@
-"""What may be measured? The one place where features, labels and counts are checked."""
+"""Which features may be measured? Finite matrices of any kind, read by tiles of rows."""
 
 import warnings
 from collections.abc import Iterator
@@ -13,9 +13,8 @@ from torch import Tensor
 
 SparseRows = sparse.csr_array | sparse.csr_matrix
 FeatureLike = ArrayLike | Tensor | SparseRows
-LabelLike = ArrayLike | Tensor
 
-_TILE_ENTRIES = 1 << 19  # 2 MB of float32: a tile stays in the cache between two operations
+_TILE_ENTRIES = 1 << 20  # 4 MB of float32: a tile stays in the cache between two operations
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,19 @@ class Features:
         """How many rows make a tile of a cache's size."""
         return max(1, _TILE_ENTRIES // self.n_features)
 
-    def rows(self, which: slice | Tensor) -> Tensor:
-        """Some rows, dense; may share memory with the source, so it must not be written to."""
+    def buffer(self) -> Tensor:
+        """Room for a tile, not filled."""
+        size = min(self.tile_rows, self.n_samples), self.n_features
+        return torch.empty(size, dtype=self.dtype, device=self.device)
+
+    def rows(self, which: slice | Tensor, out: Tensor | None = None) -> Tensor:
+        """Some rows, dense; may share memory with the source, so it must not be written to.
+
+        Chosen rows go to ``out`` where they need no conversion.
+        """
         if isinstance(self.source, Tensor):
+            if isinstance(which, Tensor) and self.source.dtype == self.dtype:
+                return torch.index_select(self.source, 0, which, out=out)
             return self.source[which].to(self.dtype)
         index = which if isinstance(which, slice) else which.numpy()
         return torch.from_numpy(self.source[index].toarray()).to(self.dtype)
@@ -120,51 +129,6 @@ def checked_features(Z: FeatureLike, name: str = "Z") -> Features:
     if not np.isfinite([lowest, highest]).all():
         _raise_not_finite(checked, name)
     return checked
-
-
-def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> Tensor:
-    """Class numbers, int64 ``(n_samples,)`` on the CPU.
-
-    Raises:
-        TypeError: Labels that are not integers.
-        ValueError: Not one-dimensional, of another length than the features, or negative.
-
-    Example:
-        >>> checked_labels([0, 1, 1], 3)
-        tensor([0, 1, 1])
-    """
-    labels = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
-    if labels.dtype.kind not in "iub":
-        raise TypeError(
-            f"{name} has dtype {labels.dtype}, not integers; "
-            f"number the classes with np.unique({name}, return_inverse=True)[1]"
-        )
-    if labels.ndim != 1:
-        raise ValueError(f"{name} has shape {labels.shape}; pass one label a sample, (n_samples,)")
-    if len(labels) != n_samples:
-        raise ValueError(f"{name} has {len(labels)} labels for {n_samples} samples")
-    if labels.size and labels.min() < 0:
-        raise ValueError(
-            f"{name} has the negative label {labels.min()} in row {int(labels.argmin())}; "
-            "leave unlabelled samples out and number the classes from 0"
-        )
-    return torch.from_numpy(labels.astype(np.int64))
-
-
-def checked_count(count: int, *, name: str, limit: int, limited_by: str) -> int:
-    """A whole number in [1, limit]; anything else is an error that names the limit."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer):
-        raise TypeError(f"{name} is {count!r}; pass a whole number")
-    if not 1 <= count <= limit:
-        raise ValueError(f"{name} is {count}; it must lie between 1 and {limit}, {limited_by}")
-    return int(count)
-
-
-def checked_choice(key: str, known: tuple[str, ...], name: str) -> str:
-    """One of the known keys; anything else is an error that lists them."""
-    if key not in known:
-        raise ValueError(f"unknown {name} {key!r}; known: {', '.join(known)}")
-    return key
 
 
 def _as_matrix(Z: FeatureLike, name: str) -> Tensor | SparseRows:

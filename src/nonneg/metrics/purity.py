@@ -8,15 +8,9 @@ from torch import Tensor
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.chance import RandomState, chance_purity
+from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
 from nonneg.metrics.class_counts import consecutive_classes
-from nonneg.metrics.inputs import (
-    FeatureLike,
-    Features,
-    LabelLike,
-    checked_count,
-    checked_features,
-    checked_labels,
-)
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, mean_of_measured
 from nonneg.metrics.rows import row_lengths
 
@@ -80,13 +74,15 @@ def top_purity(
         strongest = _strongest(features, block, lengths, m)
         per_feature[block.numpy()] = _majority_share(classes[strongest.cpu()])
     value, averaged_over = mean_of_measured(per_feature)
-    null = chance_purity(classes, n_permutations, random_state)[m] if n_permutations else None
+    null = None
+    if n_permutations:
+        null = float(chance_purity(classes, n_permutations, random_state)[0][m])
     n_alive = int((n_active > 0).sum())
     return TopPurity(
         value=value,
         per_feature=per_feature,
         m=m,
-        null=None if null is None else float(null),
+        null=null,
         n_alive=n_alive,
         n_dead=features.n_features - n_alive,
         averaged_over=averaged_over,

@@ -8,6 +8,8 @@ from torch import Tensor
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray, Measurement
 
+_STEP = 4096
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EffectiveRank(Measurement):
@@ -32,13 +34,12 @@ def effective_rank(Z: FeatureLike) -> EffectiveRank:
     """
     features = checked_features(Z)
     largest = max(abs(features.lowest), abs(features.highest))
-    if largest == 0:
-        singular = torch.zeros(min(features.n_samples, features.n_features), dtype=torch.float64)
-        value, averaged_over = float("nan"), 0
-    else:
-        singular = torch.linalg.svdvals(_same_singular_values(features, largest)).cpu()
-        share = singular / singular.sum()
-        value, averaged_over = float(torch.special.entr(share).sum().exp()), len(singular)
+    singular = torch.zeros(min(features.n_samples, features.n_features), dtype=torch.float64)
+    value, averaged_over = float("nan"), 0
+    if largest > 0:
+        found = _singular_values(features, largest).cpu()
+        singular[: len(found)] = found
+        value, averaged_over = float(_entropy(singular).exp()), len(singular)
     return EffectiveRank(
         value=value,
         singular_values=(singular * largest).numpy(),
@@ -49,13 +50,53 @@ def effective_rank(Z: FeatureLike) -> EffectiveRank:
     )
 
 
-def _same_singular_values(features: Features, largest: float) -> Tensor:
-    """A small matrix with the singular values of Z / largest: the triangle of Z's QR, by tiles."""
-    step = max(4096, features.n_features)
-    if features.n_samples <= step:
-        return features.dense().double() / largest
-    triangle = torch.zeros(0, features.n_features, dtype=torch.float64, device=features.device)
+def _entropy(singular: Tensor) -> Tensor:
+    entropy: Tensor = torch.special.entr(singular / singular.sum()).sum()
+    return entropy
+
+
+def _singular_values(features: Features, largest: float) -> Tensor:
+    """The singular values of Z / largest, largest first, columns of zeros left out."""
+    tiles = [(tile != 0).any(dim=0) for _, tile in features.tiles()]
+    used = torch.stack(tiles).any(dim=0).nonzero()[:, 0]
+    if features.n_samples > len(used):
+        squared: Tensor = torch.linalg.eigvalsh(_gram(features, used, largest)).flip(0)
+        if _square_is_exact_enough(squared):
+            return squared.sqrt()
+    singular: Tensor = torch.linalg.svdvals(_triangle(features, used, largest))
+    return singular
+
+
+def _square_is_exact_enough(squared: Tensor) -> bool:
+    """Whether the entropy from the eigenvalues of ZᵀZ is exact to 1e-8.
+
+    An eigenvalue is off by about ``ε·λ_max``, its root σ therefore by ``ε·λ_max / σ``, which is
+    much for directions that are hardly used: these need the slower decomposition of Z itself.
+    """
+    if squared[-1] <= 0:
+        return False
+    singular = squared.sqrt()
+    share = singular / singular.sum()
+    off = 10 * torch.finfo(torch.float64).eps * squared[0] / singular / singular.sum()
+    return bool((off * (1 - share.log())).sum() < 1e-8)
+
+
+def _gram(features: Features, used: Tensor, largest: float) -> Tensor:
+    """ZᵀZ of the used columns of Z / largest, by tiles."""
+    gram = torch.zeros(len(used), len(used), dtype=torch.float64, device=features.device)
+    for start in range(0, features.n_samples, _STEP):
+        tile = features.rows(slice(start, start + _STEP))[:, used].double().div_(largest)
+        gram.addmm_(tile.T, tile)
+    return gram
+
+
+def _triangle(features: Features, used: Tensor, largest: float) -> Tensor:
+    """A small matrix with the singular values of Z / largest: the triangle of its QR, by tiles."""
+    step = max(_STEP, len(used))
+    triangle = torch.zeros(0, len(used), dtype=torch.float64, device=features.device)
     for start in range(0, features.n_samples, step):
-        tile = features.rows(slice(start, start + step)).double() / largest
-        triangle = torch.linalg.qr(torch.cat([triangle, tile]), mode="r").R
+        tile = features.rows(slice(start, start + step))[:, used].double().div_(largest)
+        triangle = torch.cat([triangle, tile])
+        if len(triangle) > len(used):
+            triangle = torch.linalg.qr(triangle, mode="r").R
     return triangle

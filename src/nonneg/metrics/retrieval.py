@@ -5,14 +5,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from nonneg.metrics.inputs import (
-    FeatureLike,
-    LabelLike,
-    checked_count,
-    checked_features,
-    checked_labels,
-)
-from nonneg.metrics.neighbours import nearest
+from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
+from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.neighbours import nearest, nonzero_rows
 from nonneg.metrics.results import FloatArray, Measurement
 
 Gallery = tuple[FeatureLike, LabelLike]
@@ -118,15 +113,15 @@ def _relevance(
     checked_count(
         k, name="k", limit=pool.n_samples - alone, limited_by="the number of samples to search in"
     )
-    found = nearest(queries, pool, k, leave_one_out=alone)
+    findable = nonzero_rows(pool)
+    found = nearest(queries, pool, findable, k, leave_one_out=alone)
     relevant = (pool_labels[found.clamp(min=0)] == labels[:, None]) & (found >= 0)
     size = max(int(labels.max()), int(pool_labels.max())) + 1
     n_relevant = torch.bincount(pool_labels, minlength=size)[labels] - int(alone)
-    zero_rows = [
-        sum(int((tile == 0).all(dim=1).sum()) for _, tile in part.tiles())
-        for part in (queries, pool)
-    ]
-    return relevant, _Facts(n_relevant, zero_rows[0], zero_rows[1])
+    n_nonzero = len(findable if alone else nonzero_rows(queries))
+    return relevant, _Facts(
+        n_relevant, queries.n_samples - n_nonzero, pool.n_samples - len(findable)
+    )
 
 
 def _retrieval(per_sample: Tensor, k: int, facts: _Facts) -> Retrieval:

@@ -1,7 +1,7 @@
 """How much does each feature tell that no other does? SEP_i and SEPIN@k, from InfoNCE."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -9,19 +9,14 @@ import torch
 from torch import Tensor
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
+from nonneg.metrics.checks import checked_choice, checked_count
 from nonneg.metrics.drop_plain import drop_each, drop_from_positives
 from nonneg.metrics.drop_renormalised import (
     drop_each_renormalised,
     drop_from_positives_renormalised,
 )
-from nonneg.metrics.inputs import (
-    FeatureLike,
-    Features,
-    checked_choice,
-    checked_count,
-    checked_features,
-)
-from nonneg.metrics.results import FeatureMeasurement, FloatArray
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features
+from nonneg.metrics.results import FeatureMeasurement
 from nonneg.metrics.rows import unit_rows
 
 Convention = Literal["plain", "renormalised"]

@@ -34,7 +34,7 @@ def chroma_map(saturation: Tensor, hue: Tensor) -> Tensor:
 
 def mean_grey(views: Tensor) -> Tensor:
     """The mean luminance of each view ``(n, c, h, w)``, ``(n, 1, 1, 1)``."""
-    means = views.mean((2, 3), keepdim=True)
-    if views.shape[1] == 1:
-        return means
-    return (means * _GREY.to(views.device)[:, None, None]).sum(1, keepdim=True)
+    means = views.flatten(2).mean(2)
+    if views.shape[1] == 3:
+        means = (means * _GREY.to(views.device)).sum(1)
+    return means.view(-1, 1, 1, 1)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nonneg.data import Data
 from nonneg.pairs.draws import Draws
-from nonneg.pairs.plan import VIEW_STREAMS, drawn_plan
+from nonneg.pairs.plan import drawn_plan
 from nonneg.pairs.protocol import Batch
 from nonneg.pairs.rendering import check_images, rendered
 from nonneg.pairs.view_settings import ViewSettings
@@ -67,13 +67,10 @@ class FileViews:
             )
         aspect_ratios = getattr(data, "aspect_ratios", None)
         stretch = 1.0 if aspect_ratios is None else aspect_ratios(indices)
-        boxes = [
-            drawn_plan(self.settings, draws, stream=stream, stretch=stretch).boxes
-            for stream in VIEW_STREAMS
-        ]
-        twice = indices.repeat_interleave(len(boxes))
-        crops = data.crops(twice, torch.stack(boxes, dim=1).flatten(0, 1), self.size)
-        return crops.view(len(indices), len(boxes), *crops.shape[1:])
+        first, second = drawn_plan(self.settings, draws, stretch=stretch).boxes.tensor_split(2)
+        boxes = torch.stack([first, second], dim=1).flatten(0, 1)
+        crops = data.crops(indices.repeat_interleave(2), boxes, self.size)
+        return crops.view(len(indices), 2, *crops.shape[1:])
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Two views, each float32 ``(n, c, size, size)`` in [0, 1].
@@ -87,11 +84,10 @@ class FileViews:
                 "FileViews is given what its prepare returns, of shape (n, 2, c, h, w), "
                 f"got {tuple(crops.shape)}"
             )
-        size = (crops.shape[3], crops.shape[4])
-        whole = torch.tensor([[0.0, 0.0, 1.0, 1.0]], device=crops.device).expand(len(crops), 4)
-        views = []
-        for images, stream in zip(crops.unbind(1), VIEW_STREAMS, strict=True):
-            check_images(images, len(batch.draws.indices))
-            plan = replace(drawn_plan(self.settings, batch.draws, stream=stream), boxes=whole)
-            views += rendered(images, [plan], self.settings, size)
-        return views[0], views[1]
+        check_images(crops[:, 0], len(batch.draws.indices))
+        images = crops.transpose(0, 1).flatten(0, 1)
+        plan = drawn_plan(self.settings, batch.draws)
+        whole = torch.tensor([0.0, 0.0, 1.0, 1.0], device=crops.device).expand_as(plan.boxes)
+        plan, size = replace(plan, boxes=whole), (crops.shape[3], crops.shape[4])
+        view_a, view_b = rendered(images, plan, self.settings, size).tensor_split(2)
+        return view_a, view_b

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from nonneg.pairs.plan import VIEW_STREAMS, drawn_plan
+from nonneg.pairs.plan import drawn_plan
 from nonneg.pairs.protocol import Batch
 from nonneg.pairs.rendering import check_images, rendered
 from nonneg.pairs.view_settings import ViewSettings
@@ -49,9 +49,6 @@ class ImageViews:
         height, width = images.shape[2:]
         size = (height, width) if self.size is None else (self.size, self.size)
         stretch = (width * size[0]) / (height * size[1])
-        plans = [
-            drawn_plan(self.settings, batch.draws, stream=stream, stretch=stretch)
-            for stream in VIEW_STREAMS
-        ]
-        view_a, view_b = rendered(images, plans, self.settings, size)
+        plan = drawn_plan(self.settings, batch.draws, stretch=stretch)
+        view_a, view_b = rendered(images, plan, self.settings, size).tensor_split(2)
         return view_a, view_b

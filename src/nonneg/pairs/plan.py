@@ -1,7 +1,8 @@
 """What was drawn for each image of a batch? Where it is cropped and how its colours change."""
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ VIEW_STREAMS = (1, 2)
 
 @dataclass(frozen=True)
 class ViewPlan:
-    """All that is random about one view of n images.
+    """All that is random about n views.
 
     Args:
         boxes: The crops as shares of the image: top, left, height, width; float32 ``(n, 4)``.
@@ -37,29 +38,32 @@ class ViewPlan:
     sigma: Tensor
     solarised: Tensor
 
-    def __getitem__(self, rows: slice) -> "ViewPlan":
-        """The plan of some of the images."""
-        return ViewPlan(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
-
 
 def drawn_plan(
-    settings: ViewSettings, draws: Draws, *, stream: int, stretch: Tensor | float = 1.0
+    settings: ViewSettings,
+    draws: Draws,
+    *,
+    streams: Sequence[int] = VIEW_STREAMS,
+    stretch: Tensor | float = 1.0,
 ) -> ViewPlan:
-    """A plan for each sample of ``draws``.
+    """A plan for some views of each sample: all samples for the first stream, then the next.
 
     Args:
         settings: The ranges to draw from.
         draws: Random numbers of the samples.
-        stream: One for each view.
+        streams: One for each view.
         stretch: Width : height of the images over width : height of the view, one for all or
-            ``(n,)``.
+            one for each sample.
     """
-    table = draws.uniform(14, stream=stream).unbind(1)
+    table = torch.cat([draws.uniform(14, stream=stream) for stream in streams]).T.contiguous()
     area, shape, top, left, flip, jitter, brightness, contrast, saturation, hue, *rest = table
     grey, blur, sigma, solarise = rest
     jittered = jitter < settings.jitter_rate
+    log_stretch = torch.as_tensor(stretch, dtype=torch.float32, device=area.device).log()
+    if log_stretch.ndim:
+        log_stretch = log_stretch.repeat(len(streams))
     return ViewPlan(
-        boxes=_boxes(settings, area, shape, top, left, stretch),
+        boxes=_boxes(settings, area, shape, top, left, log_stretch),
         mirrored=flip < settings.flip_rate,
         brightness=_factor(brightness, settings.brightness, jittered),
         contrast=_factor(contrast, settings.contrast, jittered),
@@ -77,10 +81,9 @@ def _boxes(
     shape: Tensor,
     top: Tensor,
     left: Tensor,
-    stretch: Tensor | float,
+    log_stretch: Tensor,
 ) -> Tensor:
     log_area = _between(area, *settings.crop_scale).log()
-    log_stretch = torch.as_tensor(stretch, dtype=torch.float32, device=area.device).log()
     # A crop of this area fits if its ratio lies between stretch · area and stretch / area. Where
     # no allowed ratio does, the nearest one is taken and the crop shrunk until it fits.
     limits = [math.log(ratio) for ratio in settings.crop_ratio]

@@ -1,6 +1,5 @@
-"""How are images and plans turned into views? In a few matrix products for many images at once."""
+"""How are images and a plan turned into views? In a few matrix products for many images at once."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,35 +13,34 @@ from nonneg.pairs.view_settings import ViewSettings
 Size = tuple[int, int]
 
 # Numbers in one intermediate result: on a CPU what its cache holds, elsewhere what memory allows.
-_CHUNK_FLOATS = {"cpu": 3 * 2**16}
+_CHUNK_FLOATS = {"cpu": 2**18}
 _CHUNK_FLOATS_ELSEWHERE = 2**26
 
 
-def rendered(
-    images: Tensor, plans: Sequence[ViewPlan], settings: ViewSettings, size: Size
-) -> list[Tensor]:
-    """A view of each image for each plan, float32 ``(n, c, *size)`` in [0, 1].
+def rendered(images: Tensor, plan: ViewPlan, settings: ViewSettings, size: Size) -> Tensor:
+    """The views of a plan, float32 ``(n_views, c, *size)`` in [0, 1].
 
     Args:
         images: uint8 or floats in [0, 1], ``(n, c, h, w)``; not changed.
-        plans: What was drawn for the images.
-        settings: Where the plans came from; what they turn off is not computed.
+        plan: For each image once, or for all images several times over.
+        settings: Where the plan came from; what they turn off is not computed.
         size: Height and width of a view.
     """
     n, channels, height, width = images.shape
     largest = channels * max(height, size[0]) * max(width, size[1])
     limit = _CHUNK_FLOATS.get(images.device.type, _CHUNK_FLOATS_ELSEWHERE)
     step = max(1, limit // largest)
-    maps = [_mapped(plan, (height, width), size) for plan in plans]
-    views = [torch.empty(n, channels, *size, device=images.device) for _ in plans]
+    maps = _mapped(plan, (height, width), size)
+    # One block for all views: the C library hands two out anew, page by page, on every call.
+    views = torch.empty(len(plan.boxes), channels, *size, device=images.device)
     # Half precision would cost more detail than the bytes of an image have.
     with torch.autocast(images.device.type, enabled=False):
         for start in range(0, n, step):
-            rows = slice(start, start + step)
-            pixels = _unit_floats(images[rows])
-            for each, view in zip(maps, views, strict=True):
-                part = _Maps(*(numbers[rows] for numbers in each))
-                _render(pixels, part, settings, out=view[rows])
+            pixels = _unit_floats(images[start : start + step])
+            for first in range(start, len(views), n):
+                rows = slice(first, first + len(pixels))
+                part = _Maps(*(numbers[rows] for numbers in maps))
+                _render(pixels, part, settings, out=views[rows])
     return views
 
 

@@ -1,8 +1,7 @@
-"""What does a feature stand for? Its strongest samples, a row a feature, two methods side by side."""
+"""What does a feature stand for? Its strongest samples, one row a feature, methods side by side."""
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import torch
 from matplotlib.figure import Figure

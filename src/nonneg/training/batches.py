@@ -1,4 +1,4 @@
-"""How do batches reach the device? Fetched or decoded, ahead of time where workers are asked for."""
+"""How do batches reach the device? Fetched or decoded, ahead of time if workers are asked for."""
 
 from collections.abc import Iterator
 

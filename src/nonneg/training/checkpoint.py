@@ -91,12 +91,12 @@ def checkpoints(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> tuple[dict[str, Tensor], Position]:
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError:
         raise
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         # safetensors raises its own type, which is not a ValueError.
         raise ValueError(f"not a whole safetensors file: {error}") from error
     text = metadata.get("position", "")
@@ -110,7 +110,7 @@ def _digest(tensors: dict[str, Tensor], text: str) -> str:
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

@@ -2,28 +2,29 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lightning_fabric.loggers.logger import Logger
+if TYPE_CHECKING:
+    from lightning_fabric.loggers.logger import Logger
 
 
-def _tensorboard(folder: Path) -> Logger:
-    from lightning_fabric.loggers import TensorBoardLogger
+def _tensorboard(folder: Path) -> "Logger":
+    from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
     return TensorBoardLogger(root_dir=folder, name="", version="tensorboard")
 
 
-def _wandb(folder: Path) -> Logger:
+def _wandb(folder: Path) -> "Logger":
     from pytorch_lightning.loggers import WandbLogger
 
     logger: Logger = WandbLogger(name=folder.name, save_dir=folder, project="nonneg")
     return logger
 
 
-LOGGERS: dict[str, Callable[[Path], Logger]] = {"tensorboard": _tensorboard, "wandb": _wandb}
+LOGGERS: dict[str, Callable[[Path], "Logger"]] = {"tensorboard": _tensorboard, "wandb": _wandb}
 
 
-def loggers(names: tuple[str, ...], folder: Path) -> list[Logger]:
+def loggers(names: tuple[str, ...], folder: Path) -> "list[Logger]":
     """The loggers that were asked for, writing into the run folder."""
     made = []
     for name in names:
@@ -37,7 +38,7 @@ def loggers(names: tuple[str, ...], folder: Path) -> list[Logger]:
     return made
 
 
-def log(made: list[Logger], record: dict[str, Any]) -> None:
+def log(made: "list[Logger]", record: dict[str, Any]) -> None:
     """Send the numbers of one epoch's record to each logger."""
     numbers = {k: v for k, v in record.items() if isinstance(v, int | float)}
     for logger in made:

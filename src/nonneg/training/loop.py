@@ -5,10 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from rich.console import Console
 from torch import Tensor
 
@@ -20,6 +19,9 @@ from nonneg.training.order import check_batch
 from nonneg.training.run import Run, launched_fabric, run_identity
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.settings import LossSettings, TrainConfig
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,12 @@ def train(
             run.end_epoch()
         else:
             run.finish()
-    return TrainResult(folder.path, run.position.history, run.interruption.signal_name)
+    is_finished = run.position.epoch == config.training.epochs
+    return TrainResult(
+        folder.path,
+        run.position.history,
+        interrupted_by=None if is_finished else run.interruption.signal_name,
+    )
 
 
 def _train_epoch(run: Run) -> bool:
@@ -124,7 +131,7 @@ def _loss(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
     return spectral_contrastive
 
 
-def _of_all_processes(fabric: Fabric, features: Tensor) -> tuple[Tensor, Tensor]:
+def _of_all_processes(fabric: "Fabric", features: Tensor) -> tuple[Tensor, Tensor]:
     """Both views of the whole batch, gathered with gradient.
 
     Each process computes the loss of all rows, and the mean of their gradients, which DDP takes,
@@ -134,5 +141,6 @@ def _of_all_processes(fabric: Fabric, features: Tensor) -> tuple[Tensor, Tensor]
         view_a, view_b = features.chunk(2)
         return view_a, view_b
     gathered = fabric.all_gather(features, sync_grads=True)  # (n_ranks, 2 n, d)
+    assert isinstance(gathered, Tensor)
     view_a, view_b = gathered.chunk(2, dim=1)
     return view_a.flatten(0, 1), view_b.flatten(0, 1)

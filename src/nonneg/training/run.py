@@ -4,11 +4,9 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from rich.console import Console
 from torch import Tensor
 
@@ -26,6 +24,9 @@ from nonneg.training.order import epoch_batches
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.schedule import learning_rate_factor
 from nonneg.training.settings import LoopSettings, TrainConfig
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 # Processes have to agree on stopping, which costs a message: so not at every step.
 STEPS_BETWEEN_AGREEMENTS = 16
@@ -47,7 +48,7 @@ class Run:
 
     def __init__(
         self,
-        fabric: Fabric,
+        fabric: "Fabric",
         encoder: Encoder,
         data: Data,
         pairs: Pairs,
@@ -217,7 +218,8 @@ class Run:
             return asked
         if self.position.step % STEPS_BETWEEN_AGREEMENTS:
             return False
-        votes = self.fabric.all_reduce(self._on_device(float(asked)), reduce_op="sum")
+        votes = self._on_device(float(asked))
+        torch.distributed.all_reduce(votes)
         return bool(votes > 0)
 
     def _images_per_second(self) -> float:
@@ -229,8 +231,11 @@ class Run:
         return torch.tensor(value, dtype=dtype, device=self.fabric.device)
 
 
-def launched_fabric(settings: LoopSettings) -> Fabric:
+def launched_fabric(settings: LoopSettings) -> "Fabric":
     """The processes and devices of the settings; under torchrun, those that it has started."""
+    # Imported on use: it takes as long as all else together, and most commands do not train.
+    from lightning_fabric import Fabric
+
     devices, n_nodes = settings.devices, 1
     if "TORCHELASTIC_RUN_ID" in os.environ:
         devices = int(os.environ["LOCAL_WORLD_SIZE"])

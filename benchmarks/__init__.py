@@ -1,0 +1,1 @@
+"""Speed, memory and quality against named peers, as ratios in one run."""

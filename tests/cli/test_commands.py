@@ -1,0 +1,231 @@
+"""The commands as a user types them; errors are one sentence and leave earlier results alone."""
+
+import io
+import subprocess
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from nonneg import Encoder
+from nonneg.cli import main
+from nonneg.data import load
+
+QUICK = [
+    "encoder.backbone.width=4",
+    "encoder.projector.hidden=[16]",
+    "encoder.projector.n_features=32",
+    "training.epochs=2",
+    "training.warmup_epochs=1",
+]
+
+
+def nonneg(*arguments, cwd="."):
+    """The command line without the seconds that a new process takes to import torch."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    argv = patch.object(sys, "argv", ["nonneg", *map(str, arguments)])
+    wide = patch.dict("os.environ", COLUMNS="200")
+    with argv, wide, chdir(cwd), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def quick(*overrides):
+    return [part for override in (*QUICK, *overrides) for part in ("--set", override)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "quick"
+    ended = nonneg("train", "digits", *quick(), "--out", folder)
+    assert ended.returncode == 0, ended.stderr
+    assert "epoch   2/2 · loss" in ended.stdout
+    assert f"encoder, settings and history: {folder}" in ended.stdout
+    return folder
+
+
+def test_a_run_folder_has_all_that_is_needed(run):
+    names = sorted(path.name for path in run.iterdir())
+    assert names == ["checkpoints", "config.json", "history.jsonl", "model.safetensors", "run.json"]
+
+
+def test_embed_writes_the_features_of_the_encoder(run, tmp_path):
+    ended = nonneg("embed", run, "digits", "--hidden", "--out", tmp_path / "Z.npz")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == f"360 samples × 32 features: {tmp_path / 'Z.npz'}"
+    arrays = np.load(tmp_path / "Z.npz")
+    test = load("digits", split="test")
+    encoded = Encoder.load(run).encode(test)
+    np.testing.assert_allclose(arrays["features"], encoded.features.numpy(), atol=1e-6)
+    np.testing.assert_allclose(arrays["hidden"], encoded.hidden.numpy(), atol=1e-6)
+    assert arrays["labels"].tolist() == test.labels.tolist()
+    assert arrays["class_names"].tolist() == list("0123456789")
+
+
+def test_embed_reads_a_file_of_ones_own(run, tmp_path):
+    np.save(tmp_path / "mine.npy", np.zeros((3, 8, 8), np.uint8))
+    ended = nonneg("embed", run, tmp_path / "mine.npy", "--out", tmp_path / "Z.npz")
+    assert ended.returncode == 0, ended.stderr
+    assert np.load(tmp_path / "Z.npz")["features"].shape == (3, 32)
+    assert "labels" not in np.load(tmp_path / "Z.npz")
+
+
+def test_presets_lists_each_with_what_it_is():
+    ended = nonneg("presets")
+    assert ended.returncode == 0, ended.stderr
+    for name in ("digits", "sprites", "fashion-mnist", "cifar10-small", "cifar100", "imagenet100"):
+        assert name in ended.stdout
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["embed"], ["demo"], ["presets"]])
+def test_help_has_an_example(command):
+    ended = nonneg(*command, "--help")
+    assert ended.returncode == 0
+    assert not command or f"Example: nonneg {command[0]}" in ended.stdout
+
+
+def test_the_same_folder_is_never_written_over(run):
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    again = nonneg("train", "digits", *quick(), "--out", run)
+    assert again.returncode == 1
+    assert again.stderr.strip() == (
+        f"error: {run} already holds this run; resume it (--resume) or choose another folder"
+    )
+    other = nonneg("train", "digits", *quick("optimizer.lr=0.3"), "--out", run, "--resume")
+    assert other.returncode == 1
+    assert other.stderr.strip() == (
+        f"error: {run} holds a run with other settings (optimizer.lr: 0.002 there, 0.3 here); "
+        "choose another folder"
+    )
+    cl = nonneg("train", "digits-cl", *quick(), "--out", run, "--resume")
+    assert "(encoder.nonnegative: 'relu' there, 'identity' here)" in cl.stderr
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+BAD = {
+    "preset": (
+        ["train", "digit"],
+        "there is no preset 'digit'; nearest: digits (each also as NAME-cl), or give a .toml file",
+    ),
+    "file": (["train", "none.toml"], "there is no file none.toml"),
+    "key": (
+        ["train", "digits", "--set", "optimizer.lrate=1"],
+        "unknown setting 'optimizer.lrate'; nearest: lr",
+    ),
+    "far key": (
+        ["train", "digits", "--set", "optimizer.zzz=1"],
+        "unknown setting 'optimizer.zzz'; known: name, lr, weight_decay, momentum, eta",
+    ),
+    "view key": (
+        ["train", "digits", "--set", "views.flip=1"],
+        "setting 'views': unknown setting 'flip'; nearest: flip_rate",
+    ),
+    "temperature": (
+        ["train", "digits", "--set", "loss.temperature=0"],
+        "setting 'loss.temperature': input should be greater than 0, got 0",
+    ),
+    "batch of one": (
+        ["train", "digits", "--set", "training.batch_size=1"],
+        "setting 'training.batch_size': input should be greater than or equal to 2, got 1",
+    ),
+    "too few samples": (
+        ["train", "digits", "--set", "training.batch_size=5000"],
+        "the data has 1237 samples, fewer than training.batch_size = 5000; "
+        "lower it or give more data",
+    ),
+    "transform": (
+        ["train", "digits", "--set", "encoder.nonnegative=elu"],
+        "setting 'encoder.nonnegative': unknown transform; known: relu, rep_relu",
+    ),
+    "warm-up": (
+        ["train", "digits", "--set", "training.epochs=3"],
+        "training.warmup_epochs (4) must be below training.epochs (3)",
+    ),
+    "data": (
+        ["train", "digits", "--set", "data.name=digit"],
+        "'digit' is neither a known data set nor a file or folder; known: digits, ",
+    ),
+    "no encoder": (
+        ["embed", "nowhere", "digits"],
+        "no encoder in nowhere: config.json is missing; give the folder of a finished run",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence(case, tmp_path):
+    arguments, sentence = BAD[case]
+    ended = nonneg(*arguments, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: {sentence}")
+    assert ended.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []  # nothing half made
+
+
+ARRAYS = {
+    "NaN": (np.full((300, 1, 8, 8), np.nan, np.float32), "has NaN or Inf in 300 of 300 samples"),
+    "Inf": (np.full((300, 1, 8, 8), np.inf, np.float32), "has NaN or Inf in 300 of 300 samples"),
+    "range": (np.full((300, 1, 8, 8), 7, np.float32), "has float images with values from 7 to 7"),
+    "empty": (np.zeros((0, 1, 8, 8), np.uint8), "holds no samples"),
+    "few": (np.zeros((9, 1, 8, 8), np.uint8), "the data has 9 samples, fewer than"),
+    "shape": (
+        np.zeros((300, 8), np.float32),
+        "backbone 'resnet10' needs images (c, h, w), got samples",
+    ),
+    "dimensions": (np.zeros((300, 8, 8, 8, 8), np.uint8), "has inputs of shape"),
+    "dtype": (np.zeros((300, 1, 8, 8), np.int64), "has images of type int64"),
+}
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_bad_arrays_are_one_sentence(case, tmp_path):
+    array, sentence = ARRAYS[case]
+    np.save(tmp_path / "mine.npy", array)
+    overrides = quick(f"data.name={tmp_path / 'mine.npy'}", "data.held_out=0")
+    ended = nonneg("train", "digits", *overrides, "--out", tmp_path / "run")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: ")
+    assert sentence in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    ended = nonneg("train", "digits", *quick(), "--out", tmp_path / "file" / "run")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(
+        f"error: cannot write {tmp_path / 'file' / 'run' / 'run.json'}: "
+    )
+    assert (tmp_path / "file").read_text() == "mine"
+    ended = nonneg("train", "digits", *quick(), "--out", tmp_path / "file")
+    assert ended.stderr == (
+        f"error: {tmp_path / 'file'} is a file; choose another folder for the run\n"
+    )
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    ended = nonneg("train", "digits", *quick(), "--out", tmp_path)
+    assert ended.stderr == (
+        f"error: {tmp_path} is not empty and holds no run; choose another folder\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    with pytest.raises(ValueError, match="there is no preset 'digit'"):
+        nonneg("train", "digit", "--debug", cwd=tmp_path)
+
+
+def test_it_is_started_as_a_module_too(tmp_path):
+    command = [sys.executable, "-m", "nonneg", "train", "digit"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: there is no preset 'digit'; nearest: digits")

@@ -1,0 +1,230 @@
+"""The loop itself: it learns, averages gradients rightly, and speaks up when something is wrong."""
+
+import json
+
+import pytest
+import torch
+from rich.console import Console
+
+import nonneg
+from nonneg import Encoder, EncoderSettings, TrainConfig, metrics
+from nonneg.backbones import BackboneSettings
+from nonneg.data import ArrayData
+from nonneg.experiments import build_encoder, build_pairs, read_experiment, training_data
+from nonneg.projector import ProjectorSettings
+from nonneg.training import LossSettings, read_history
+
+QUIET = Console(quiet=True)
+N_PARTS = 6
+
+
+def planted(n=512, seed=0):
+    """Vectors of one of six parts, hidden by a fixed rotation: what NCL should find again."""
+    generator = torch.Generator().manual_seed(seed)
+    part = torch.randint(N_PARTS, (n,), generator=generator)
+    rotation, _ = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(9)))
+    vectors = rotation[part] + 0.05 * torch.randn(n, 16, generator=generator)
+    return ArrayData(vectors, labels=part, name="planted")
+
+
+def noisy_pairs(batch):
+    """Pairs of a user's own: a function of the batch."""
+    noise = 0.15 * batch.draws.normal(32)
+    return batch.inputs + noise[:, :16], batch.inputs + noise[:, 16:]
+
+
+def encoder(kind="relu", norm="batch", seed=0):
+    settings = EncoderSettings(
+        backbone=BackboneSettings(name="mlp", hidden=(32,)),
+        projector=ProjectorSettings(hidden=(32,), n_features=24, norm=norm),
+        nonnegative=kind,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Encoder(settings, (16,))
+
+
+def config(**loop):
+    values = {"optimizer": {"lr": 0.01}, "training": {"epochs": 20, "batch_size": 128, **loop}}
+    return TrainConfig.read(values)
+
+
+def test_planted_parts_are_found(tmp_path):
+    data, test = planted(), planted(seed=1)
+    learner = encoder()
+    before = metrics.class_consistency(learner.encode(test).features, test.labels)
+    nonneg.train(
+        learner, data, noisy_pairs, config(), out=tmp_path / "run", held_out=test, console=QUIET
+    )
+    features = learner.encode(test).features
+    after = metrics.class_consistency(features, test.labels)
+    assert before.value < 0.45
+    assert after.value > 0.8
+    assert metrics.sparsity(features).value > 0.7
+    loaded = Encoder.load(tmp_path / "run")
+    assert torch.equal(loaded.encode(test).features, features)
+
+
+def test_cl_and_ncl_differ_by_the_transform_only(tmp_path):
+    for kind in ("relu", "identity"):
+        nonneg.train(
+            encoder(kind), planted(), noisy_pairs, config(), out=tmp_path / kind, console=QUIET
+        )
+    first, second = (
+        json.loads((tmp_path / kind / "run.json").read_text())["settings"]
+        for kind in ("relu", "identity")
+    )
+    first["encoder"]["nonnegative"] = "identity"
+    assert first == second
+
+
+def test_the_history_says_what_happened(tmp_path):
+    result = nonneg.train(
+        encoder(), planted(), noisy_pairs, config(epochs=3), out=tmp_path / "run", console=QUIET
+    )
+    assert result.history == read_history(tmp_path / "run")
+    assert [record["epoch"] for record in result.history] == [1, 2, 3]
+    assert [record["step"] for record in result.history] == [4, 8, 12]
+    assert set(result.history[0]) == {
+        "epoch",
+        "step",
+        "loss",
+        "progress_rate",
+        "learning_rate",
+        "alive_features",
+        "sparsity",
+        "zero_row_rate",
+        "effective_rank",
+        "class_consistency",
+        "seconds",
+        "images_per_second",
+    }
+    assert result.interrupted_by is None
+
+
+def test_data_without_labels_has_no_class_consistency(tmp_path):
+    data = ArrayData(planted().inputs)
+    result = nonneg.train(
+        encoder(), data, noisy_pairs, config(epochs=2), out=tmp_path / "run", console=QUIET
+    )
+    assert "class_consistency" not in result.history[-1]
+
+
+def test_two_batches_accumulated_are_one_step_of_their_mean_gradient(tmp_path):
+    data = planted(256)
+    runs = config(epochs=2, warmup_epochs=0, batch_size=128, accumulate=2)
+    runs = runs.model_copy(
+        update={"optimizer": runs.optimizer.model_copy(update={"name": "sgd", "lr": 0.1})}
+    )
+    trained = encoder(norm="layer")
+    nonneg.train(trained, data, noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    assert read_history(tmp_path / "run")[-1]["step"] == 2  # one step an epoch
+
+    from nonneg.pairs import Batch, Draws
+    from nonneg.training.order import epoch_batches
+
+    by_hand = encoder(norm="layer").train()
+    parameters = [p for p in by_hand.parameters() if p.requires_grad]
+    velocity = [torch.zeros_like(p) for p in parameters]
+    for epoch, rate in ((0, 0.1), (1, 0.05)):  # half a cosine over two steps
+        gradients = [torch.zeros_like(p) for p in parameters]
+        for indices in epoch_batches(256, 128, seed=0, epoch=epoch):
+            batch = Batch(data.fetch(indices), indices, Draws(0, epoch, indices), data.fetch)
+            views = torch.cat(noisy_pairs(batch))
+            loss = nonneg.info_nce(*by_hand(views).features.chunk(2), temperature=0.2)
+            for total, part in zip(gradients, torch.autograd.grad(loss, parameters), strict=True):
+                total += part / 2
+        with torch.no_grad():
+            for p, v, g in zip(parameters, velocity, gradients, strict=True):
+                v.mul_(0.9).add_(g + (1e-4 * p if p.ndim > 1 else 0))
+                p -= rate * v
+    for ours, expected in zip(trained.parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_are_clipped(tmp_path):
+    """With steps of plain SGD and a tiny bound, the weights can move by no more than the bound."""
+    runs = config(epochs=1, warmup_epochs=0, clip_norm=1e-4)
+    settings = runs.optimizer.model_copy(
+        update={"name": "sgd", "lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}
+    )
+    runs = runs.model_copy(update={"optimizer": settings})
+    trained, before = encoder(), encoder()
+    nonneg.train(trained, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    moved = sum(
+        float((a - b).detach().square().sum())
+        for a, b in zip(trained.parameters(), before.parameters(), strict=True)
+    )
+    assert 0 < moved**0.5 <= 4 * 1e-4 * 1.001
+
+
+def test_a_collapsed_run_says_so_once_and_records_it(tmp_path, capsys):
+    def unrelated(batch):
+        return batch.draws.normal(16), batch.draws.normal(16, stream=1)
+
+    result = nonneg.train(
+        encoder(), planted(), unrelated, config(epochs=5), out=tmp_path / "run",
+        console=Console(width=300),
+    )  # fmt: skip
+    said = capsys.readouterr().out
+    assert said.count("warning: the run has collapsed: the loss") == 1
+    assert "set encoder.projector.norm=batch" in said
+    assert [("warning" in record) for record in result.history] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_loss_that_is_no_number_stops_the_run(tmp_path):
+    def broken(batch):
+        return batch.inputs * torch.nan, batch.inputs
+
+    with pytest.raises(
+        FloatingPointError, match=r"^the loss became nan by step 1; lower optimizer"
+    ):
+        nonneg.train(encoder(), planted(), broken, config(), out=tmp_path / "run", console=QUIET)
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_the_callers_random_numbers_are_left_alone(tmp_path):
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    nonneg.train(
+        encoder(), planted(), noisy_pairs, config(epochs=2), out=tmp_path / "run", console=QUIET
+    )
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_the_spectral_loss_trains_too(tmp_path):
+    spectral = LossSettings(name="spectral")
+    runs = config().model_copy(update={"loss": spectral})
+    learner, test = encoder(), planted(seed=1)
+    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    found = metrics.class_consistency(learner.encode(test).features, test.labels)
+    assert found.value > 0.7
+
+
+def test_workers_give_the_same_run(tmp_path):
+    _, experiment = read_experiment(
+        "digits",
+        [
+            "encoder.backbone.width=4",
+            "encoder.projector.n_features=16",
+            "training.epochs=2",
+            "training.warmup_epochs=1",
+        ],
+    )
+    weights = []
+    for n_workers in (0, 2):
+        data, _ = training_data(experiment.data, None)
+        loop = experiment.training.model_copy(update={"n_workers": n_workers})
+        changed = experiment.model_copy(update={"training": loop})
+        learner = build_encoder(changed, data.sample_shape)
+        pairs = build_pairs(changed, data)
+        nonneg.train(learner, data, pairs, changed, out=tmp_path / str(n_workers), console=QUIET)
+        weights.append((tmp_path / str(n_workers) / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]
