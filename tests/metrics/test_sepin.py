@@ -82,7 +82,7 @@ def test_all_at_once_agrees_with_one_by_one(kind, convention, negatives, tempera
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("temperature", [0.05, 0.2])
+@pytest.mark.parametrize("temperature", [0.01, 0.05, 0.2])
 def test_float32_agrees_with_one_by_one(kind, temperature, monkeypatch):
     monkeypatch.setitem(metrics.sepin.__globals__, "_SMALL", 0)
     Z_a, Z_b = (Z.astype(np.float32) for Z in views(kind, n=200, d=60))

@@ -1,5 +1,6 @@
 """``nonneg train``: from a preset to a run folder."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +36,8 @@ def train(
 
     Example: nonneg train fashion-mnist --set loss.temperature=0.1 --set seed=1
     """
-    console = Console()
+    # Under torchrun only the first process speaks.
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")
     name, experiment = read_experiment(preset, set_ or [])
     result = run_experiment(
         experiment,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -13,15 +13,12 @@ from torch import Tensor
 
 from nonneg.data import Data, check
 from nonneg.encoder import Encoder
-from nonneg.losses import info_nce, spectral_contrastive
+from nonneg.losses import gathered, info_nce, spectral_contrastive
 from nonneg.pairs import Pairs
 from nonneg.training.order import check_batch
 from nonneg.training.run import Run, launched_fabric, run_identity
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.settings import LossSettings, TrainConfig
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,7 @@ def _train_epoch(run: Run) -> bool:
         step_is_due = (run.position.batch + 1) % run.loop.accumulate == 0
         with run.fabric.no_backward_sync(run.model, enabled=not step_is_due):
             features = run.model(torch.cat([view_a, view_b])).features
-            loss = loss_function(*_of_all_processes(run.fabric, features))
+            loss = loss_function(*_of_all_processes(features))
             run.fabric.backward(loss / run.loop.accumulate)
         if run.count(loss):
             _step(run)
@@ -131,16 +128,7 @@ def _loss(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
     return spectral_contrastive
 
 
-def _of_all_processes(fabric: "Fabric", features: Tensor) -> tuple[Tensor, Tensor]:
-    """Both views of the whole batch, gathered with gradient.
-
-    Each process computes the loss of all rows, and the mean of their gradients, which DDP takes,
-    is then the gradient of one process with the whole batch.
-    """
-    if fabric.world_size == 1:
-        view_a, view_b = features.chunk(2)
-        return view_a, view_b
-    gathered = fabric.all_gather(features, sync_grads=True)  # (n_ranks, 2 n, d)
-    assert isinstance(gathered, Tensor)
-    view_a, view_b = gathered.chunk(2, dim=1)
+def _of_all_processes(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Both views ``(n, d)`` of the whole batch, from the rows of this process ``(2 n, d)``."""
+    view_a, view_b = gathered(features).chunk(2, dim=1)
     return view_a.flatten(0, 1), view_b.flatten(0, 1)

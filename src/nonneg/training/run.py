@@ -82,6 +82,8 @@ class Run:
         found = load_checkpoint(
             self.folder.checkpoints, self.encoder, self.optimizer, say=self.display.say
         )
+        # All have looked before the first one writes, or some would find what was not there.
+        self.fabric.barrier()
         if found is None:
             self.save()
             return
