@@ -49,7 +49,7 @@ def projector(hidden_size: int, settings: ProjectorSettings) -> nn.Sequential:
 
         >>> authors = ProjectorSettings(hidden=(2048,), n_features=256, norm="none")
         >>> sum(p.numel() for p in projector(512, authors).parameters())
-        1574912
+        1575168
     """
     widths = [hidden_size, *settings.hidden]
     layers: list[nn.Module] = []

@@ -248,7 +248,7 @@ def test_a_batch_of_the_wrong_shape_is_refused(shape):
     ("settings", "message"),
     [
         ({"name": "resnet99"}, "unknown ResNet 'resnet99'; known: resnet10, resnet18"),
-        ({"stem": "tiny"}, "unknown stem 'tiny'; known: small, large, authors"),
+        ({"stem": "tiny"}, "unknown stem 'tiny'; known: small, strided, large, authors"),
         ({"norm": "layer"}, "unknown norm of a ResNet 'layer'; known: batch, group"),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_damaged_file_is_named_when_it_is_fetched(split_root):
 
 def test_folders_that_cannot_be_read_say_why(split_root, tmp_path):
     empty = tmp_path / "empty"
-    assert failure(empty) == f"{empty} is not a folder"
+    assert failure(empty).startswith(f"{empty} is not a folder; make it with {empty.name}/train/")
     empty.mkdir()
     assert failure(empty) == (
         f"{empty} holds no images; known endings: .bmp, .gif, .jpeg, .jpg, .png, .tif, .tiff, .webp"

@@ -7,7 +7,15 @@ from nonneg.data import data_folder, load, names
 
 
 def test_known_names():
-    assert set(names()) == {"digits", "sprites", "mnist", "fashion-mnist", "cifar10", "cifar100"}
+    assert set(names()) == {
+        "digits",
+        "sprites",
+        "mnist",
+        "fashion-mnist",
+        "cifar10",
+        "cifar100",
+        "imagenet100",
+    }
 
 
 @pytest.mark.parametrize(

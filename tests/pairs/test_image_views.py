@@ -90,6 +90,17 @@ def test_contrast_and_saturation_keep_a_constant_grey():
         torch.testing.assert_close(view, images)
 
 
+def test_brightness_scales_and_contrast_pulls_to_the_mean():
+    images = torch.tensor([0.2, 0.4]).view(1, 1, 1, 2).expand(50, 1, 1, 2)
+    for view in views(images, {"jitter_rate": 1, "brightness": 0.9}):
+        torch.testing.assert_close(view[..., 1], 2 * view[..., 0])
+        assert view.std() > 0.1
+    for view in views(images, {"jitter_rate": 1, "contrast": 0.9}):
+        torch.testing.assert_close(view.mean((1, 2, 3)), torch.full((50,), 0.3))
+        assert view[..., 1].min() < 0.35
+        assert view[..., 1].max() > 0.45
+
+
 def test_crop_shows_a_part_of_the_image():
     # A ramp from 0 to 1: the range of the view is the width of the crop.
     ramp = ((torch.arange(64.0) + 0.5) / 64).expand(100, 1, 64, 64)

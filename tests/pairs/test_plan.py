@@ -10,9 +10,8 @@ from nonneg.pairs.plan import drawn_plan
 N = 20_000
 
 
-def plan_of(settings, *, stream=1, seed=0, epoch=0, stretch=1.0, n=N):
-    draws = Draws(seed, epoch, torch.arange(n))
-    return drawn_plan(settings, draws, stream=stream, stretch=stretch)
+def plan_of(settings, *, stretch=1.0, n=N):
+    return drawn_plan(settings, Draws(0, 0, torch.arange(n)), streams=[1], stretch=stretch)
 
 
 def uniform_pvalue(numbers, low, high):
@@ -118,8 +117,11 @@ def test_jitter_is_all_or_nothing():
     assert torch.equal(changed.all(0), changed.any(0))
 
 
-def test_rows_of_a_plan():
-    plan = plan_of(recipe("colour"), n=10)
-    part = plan[3:5]
-    assert torch.equal(part.boxes, plan.boxes[3:5])
-    assert torch.equal(part.solarised, plan.solarised[3:5])
+def test_views_follow_each_other_stream_by_stream():
+    draws, stretch = Draws(0, 0, torch.arange(10)), torch.linspace(0.5, 2, 10)
+    both = drawn_plan(recipe("colour"), draws, streams=[5, 3], stretch=stretch)
+    for first, stream in ((0, 5), (10, 3)):
+        one = drawn_plan(recipe("colour"), draws, streams=[stream], stretch=stretch)
+        assert torch.equal(both.boxes[first : first + 10], one.boxes)
+        assert torch.equal(both.hue[first : first + 10], one.hue)
+    assert not torch.equal(both.boxes[:10], both.boxes[10:])

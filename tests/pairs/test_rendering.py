@@ -130,7 +130,7 @@ def slow_view(image, plan, row, height, width):
 )
 def test_views_equal_those_of_loops(channels, size_in, size_out):
     images = torch.rand(12, channels, *size_in, generator=torch.Generator().manual_seed(1))
-    plan = drawn_plan(EVERYTHING, Draws(5, 0, torch.arange(12)), stream=1)
+    plan = drawn_plan(EVERYTHING, Draws(5, 0, torch.arange(12)), streams=[1])
     found = rendered(images, plan, EVERYTHING, size_out)
     assert plan.mirrored.any()
     assert (plan.sigma > 0).any()
@@ -147,7 +147,7 @@ def test_views_equal_those_of_loops(channels, size_in, size_out):
 
 def test_result_does_not_depend_on_how_the_batch_is_cut(monkeypatch):
     images = torch.rand(50, 3, 16, 16, generator=torch.Generator().manual_seed(0))
-    plan = drawn_plan(EVERYTHING, Draws(0, 0, torch.arange(50)), stream=1)
+    plan = drawn_plan(EVERYTHING, Draws(0, 0, torch.arange(50)), streams=[1])
     whole = rendered(images, plan, EVERYTHING, (16, 16))
     monkeypatch.setitem(rendering._CHUNK_FLOATS, "cpu", 3 * 16 * 16 * 7)
     assert torch.equal(rendered(images, plan, EVERYTHING, (16, 16)), whole)
@@ -157,7 +157,7 @@ def test_result_does_not_depend_on_how_the_batch_is_cut(monkeypatch):
 
 def test_autocast_does_not_blunt_views():
     images = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-    plan = drawn_plan(recipe("colour"), Draws(0, 0, torch.arange(4)), stream=1)
+    plan = drawn_plan(recipe("colour"), Draws(0, 0, torch.arange(4)), streams=[1])
     expected = rendered(images, plan, recipe("colour"), (8, 8))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = rendered(images, plan, recipe("colour"), (8, 8))

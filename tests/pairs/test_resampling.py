@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from nonneg.pairs.resampling import blur_weights, crop_weights
+from nonneg.pairs.resampling import blur_weights, crop_centres, crop_weights
 
 
 def weights(start, length, n_in, n_out):
-    return crop_weights(torch.tensor([start]), torch.tensor([length]), n_in, n_out)[0]
+    centres = crop_centres(torch.tensor([start]), torch.tensor([length]), n_out)
+    return crop_weights(centres, torch.tensor([abs(length) / n_out]), n_in)[0]
 
 
 def test_whole_crop_of_the_same_size_is_the_identity():
@@ -52,7 +53,7 @@ def test_weights_are_those_of_pillow(n_in, n_out, start, share, seed):
 def test_rows_are_shares(n_in, n_out):
     start = torch.rand(20, generator=torch.Generator().manual_seed(0)) * n_in / 2
     length = torch.linspace(0.05, 0.5, 20) * n_in
-    found = crop_weights(start, length, n_in, n_out)
+    found = crop_weights(crop_centres(start, length, n_out), length / n_out, n_in)
     assert found.shape == (20, n_out, n_in)
     assert found.min() >= 0
     torch.testing.assert_close(found.sum(2), torch.ones(20, n_out))
@@ -67,8 +68,9 @@ def test_blur_weights_are_a_normalised_gaussian():
             torch.testing.assert_close(found[image, i], expected, rtol=0, atol=1e-6)
 
 
-def test_no_blur_is_the_identity():
-    assert torch.equal(blur_weights(torch.zeros(2), 5), torch.eye(5).expand(2, 5, 5))
+def test_hardly_any_blur_is_the_identity():
+    found = blur_weights(torch.tensor([0.1, 1e-9]), 5)
+    assert torch.equal(found, torch.eye(5).expand(2, 5, 5))
 
 
 def test_blur_keeps_the_mean_of_what_is_far_from_the_border():

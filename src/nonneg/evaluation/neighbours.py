@@ -20,6 +20,7 @@ def knn_accuracy(
         k: Number of voters, at most n.
 
     Example:
+        >>> import torch
         >>> train, labels = torch.eye(2), torch.tensor([0, 1])
         >>> knn_accuracy(train, labels, torch.tensor([[0.9, 0.1]]), torch.tensor([0]), k=1)
         1.0

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import BoolArray, FeatureMeasurement, IntArray, Measurement
-from nonneg.metrics.rows import row_lengths
+from nonneg.metrics.rows import array_row_lengths
 
 ACTIVE_THRESHOLD = 1e-5
+_TILE_ROWS = 255
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ def active_mask(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> BoolA
     features = checked_features(Z)
     mask = np.empty((features.n_samples, features.n_features), dtype=bool)
     for rows, on in active_tiles(features, threshold):
-        mask[rows] = on.cpu().numpy() != 0
+        mask[rows] = on[:, : features.n_features]
     return mask
 
 
@@ -122,31 +122,52 @@ def alive_features(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> Bo
 
 def active_counts(features: Features, threshold: float) -> tuple[IntArray, IntArray]:
     """For how many samples each feature is active, and how many features each sample has on."""
-    per_feature = torch.zeros(features.n_features, dtype=torch.float64, device=features.device)
-    per_sample = torch.zeros(features.n_samples, dtype=torch.float64, device=features.device)
+    per_feature = np.zeros(features.n_features, dtype=np.int64)
+    per_sample = np.zeros(features.n_samples, dtype=np.int64)
     for rows, on in active_tiles(features, threshold):
-        per_feature += on.sum(dim=0)
-        per_sample[rows] = on.sum(dim=1).double()
-    return per_feature.long().cpu().numpy(), per_sample.long().cpu().numpy()
+        per_feature += column_counts(on, np.zeros(1, dtype=np.int64))[0, : features.n_features]
+        per_sample[rows] = np.count_nonzero(on, axis=1)
+    return per_feature, per_sample
 
 
-def active_tiles(features: Features, threshold: float) -> Iterator[tuple[slice, Tensor]]:
-    """Tiles of ones where an entry is active and zeros elsewhere, as floats.
+def active_tiles(
+    features: Features, threshold: float, order: IntArray | None = None
+) -> Iterator[tuple[slice, BoolArray]]:
+    """Which entries are active, a tile of rows at a time.
 
-    The next tile overwrites the one before: fresh memory would cost more than the comparison.
+    On one thread and in memory that is used again: a tile takes so little time that handing it to
+    a second thread, or asking for fresh memory, would double it.
+
+    Args:
+        features: ``(n_samples, n_features)``.
+        threshold: See :func:`active_mask`.
+        order: The order to read the rows in; as they stand if left out.
+
+    Yields:
+        Where the tile stands in that order, and the mask of at most 255 rows, with columns of False
+        up to a multiple of 8; the next tile overwrites it.
     """
-    check_threshold(threshold)
-    buffer = features.buffer()
-    for rows, tile in features.tiles():
-        yield rows, active_rows(tile, threshold, signed=features.signed, out=buffer[: len(tile)])
-
-
-def active_rows(rows: Tensor, threshold: float, *, signed: bool, out: Tensor) -> Tensor:
-    """Ones where an entry of these rows is active, zeros elsewhere, written to ``out (n, d)``."""
-    return torch.gt(rows.abs() if signed else rows, row_lengths(rows) * threshold, out=out)
-
-
-def check_threshold(threshold: float) -> None:
-    """Refuse a threshold that is not a share of a row's length."""
     if not 0 <= threshold < 1:
         raise ValueError(f"threshold is {threshold}; rows have length 1, so it must lie in [0, 1)")
+    step = min(_TILE_ROWS, features.n_samples)
+    mask = np.zeros((step, -(-features.n_features // 8) * 8), dtype=bool)
+    gathered = np.empty((step, features.n_features), dtype=features.array_dtype)
+    for start in range(0, features.n_samples, step):
+        here = slice(start, min(start + step, features.n_samples))
+        n = here.stop - here.start
+        rows = features.array_rows(here if order is None else order[here], out=gathered[:n])
+        size = np.abs(rows) if features.signed else rows
+        np.greater(size, array_row_lengths(rows) * threshold, out=mask[:n, : features.n_features])
+        yield here, mask[:n]
+
+
+def column_counts(on: BoolArray, starts: IntArray) -> NDArray[np.uint8]:
+    """How often each column is true in each run of rows, ``(len(starts), n_columns)``.
+
+    Eight columns are added in one 64-bit sum: no run has more than 255 rows, so no byte overflows.
+
+    Args:
+        on: A tile of :func:`active_tiles`.
+        starts: The first row of each run.
+    """
+    return np.add.reduceat(on.view(np.uint64), starts, axis=0).view(np.uint8)

@@ -1,21 +1,23 @@
 """How far would class consistency move on another sample? Its bootstrap over samples."""
 
+import itertools
+
 import numpy as np
 import torch
-from torch import Tensor
 
+from nonneg.metrics.activity import active_tiles
 from nonneg.metrics.chance import RandomState
 from nonneg.metrics.checks import checked_count
-from nonneg.metrics.class_counts import sorted_active_tiles
+from nonneg.metrics.class_counts import run_starts
 from nonneg.metrics.inputs import Features
-from nonneg.metrics.results import BoolArray, FloatArray
+from nonneg.metrics.results import BoolArray, FloatArray, IntArray
 
 _BLOCK_ENTRIES = 1 << 22
 
 
 def consistency_interval(
     features: Features,
-    classes: Tensor,
+    classes: IntArray,
     measured: BoolArray,
     *,
     value: float,
@@ -47,7 +49,7 @@ def consistency_interval(
 
 def _resampled(
     features: Features,
-    classes: Tensor,
+    classes: IntArray,
     measured: BoolArray,
     threshold: float,
     size: int,
@@ -58,18 +60,21 @@ def _resampled(
     drawn = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
     weights = torch.from_numpy(drawn).to(features.device, features.dtype)  # (size, n), class order
     here, largest, total = (weights.new_zeros(size, features.n_features) for _ in range(3))
-    current, start = 0, 0
-    for tile_classes, on in sorted_active_tiles(features, classes, threshold):
-        present, lengths = torch.unique_consecutive(tile_classes, return_counts=True)
-        for number, rows in zip(present.tolist(), on.split(lengths.tolist()), strict=True):
-            if number != current:
+    current = 0
+    order = np.argsort(classes, kind="stable")
+    ordered = classes[order]
+    for place, on in active_tiles(features, threshold, order):
+        bounds = [*(place.start + run_starts(ordered[place])), place.stop]
+        active = torch.from_numpy(on[:, : features.n_features]).to(weights)
+        for start, stop in itertools.pairwise(bounds):
+            if ordered[start] != current:
                 torch.maximum(largest, here, out=largest)
                 here.zero_()
-                current = number
-            counts = weights[:, start : start + len(rows)] @ rows
+                current = ordered[start]
+            run = slice(start - place.start, stop - place.start)
+            counts = weights[:, start:stop] @ active[run]
             here += counts
             total += counts
-            start += len(rows)
     torch.maximum(largest, here, out=largest)
     keep = torch.from_numpy(measured).to(features.device) & (total > 0)
     share = (largest / total.clamp(min=1)).where(keep, 0).double()

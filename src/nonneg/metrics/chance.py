@@ -1,7 +1,6 @@
 """What would chance give? The purity of a feature when labels are dealt out at random."""
 
 import numpy as np
-from torch import Tensor
 
 from nonneg.metrics.checks import checked_count
 from nonneg.metrics.results import FloatArray, IntArray
@@ -10,7 +9,7 @@ RandomState = int | np.random.Generator | None
 
 
 def chance_purity(
-    classes: Tensor, n_permutations: int, random_state: RandomState
+    classes: IntArray, n_permutations: int, random_state: RandomState
 ) -> tuple[FloatArray, FloatArray]:
     """The share of the commonest class among s samples under permuted labels, for every s at once.
 
@@ -30,17 +29,15 @@ def chance_purity(
         0 is NaN.
 
     Example:
-        >>> from torch import tensor
-        >>> chance_purity(tensor([0, 1]), 5, 0)[0]  # one is always pure, two are half and half
+        >>> chance_purity(np.array([0, 1]), 5, 0)[0]  # one is always pure, two are half and half
         array([nan, 1. , 0.5])
     """
     checked_count(n_permutations, name="n_permutations")
     rng = np.random.default_rng(random_state)
-    labels = classes.numpy()
-    n = len(labels)
+    n = len(classes)
     total, squares = np.zeros(n), np.zeros(n)
     for _ in range(n_permutations):
-        share = np.maximum.accumulate(_occurrence(rng.permutation(labels))) / np.arange(1, n + 1)
+        share = np.maximum.accumulate(_occurrence(rng.permutation(classes))) / np.arange(1, n + 1)
         total += share
         squares += share**2
     mean = total / n_permutations

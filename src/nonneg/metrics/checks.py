@@ -1,7 +1,6 @@
 """Which labels and settings may be used? Class numbers, factor tables, counts and choices."""
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
@@ -10,8 +9,8 @@ from nonneg.metrics.results import IntArray
 LabelLike = ArrayLike | Tensor
 
 
-def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> Tensor:
-    """Class numbers, int64 ``(n_samples,)`` on the CPU.
+def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> IntArray:
+    """Class numbers ``(n_samples,)``.
 
     Raises:
         TypeError: Labels that are not integers.
@@ -19,7 +18,7 @@ def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> Tensor:
 
     Example:
         >>> checked_labels([0, 1, 1], 3)
-        tensor([0, 1, 1])
+        array([0, 1, 1])
     """
     labels = _integers(y, name)
     if labels.ndim != 1:
@@ -31,7 +30,7 @@ def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> Tensor:
             f"{name} has the negative label {labels.min()} in row {int(labels.argmin())}; "
             "leave unlabelled samples out and number the classes from 0"
         )
-    return torch.from_numpy(labels.astype(np.int64))
+    return labels.astype(np.int64)
 
 
 def checked_factors(factors: LabelLike, n_samples: int) -> IntArray:

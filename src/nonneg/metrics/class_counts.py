@@ -1,61 +1,49 @@
 """How often does each feature fire for each class? What consistency is read from."""
 
-from collections.abc import Iterator
+import numpy as np
 
-import torch
-from torch import Tensor
-
-from nonneg.metrics.activity import active_rows, check_threshold
+from nonneg.metrics.activity import active_tiles, column_counts
 from nonneg.metrics.inputs import Features
+from nonneg.metrics.results import IntArray
 
 
-def class_counts(features: Features, classes: Tensor, threshold: float) -> Tensor:
-    """Active samples of each class and feature, float64 ``(n_classes, n_features)``.
+def class_counts(features: Features, classes: IntArray, threshold: float) -> IntArray:
+    """Active samples of each class and feature, ``(n_classes, n_features)``.
 
     Rows are read in the order of their class, so that a tile holds few classes and the cost does
     not grow with the number of classes.
 
     Args:
         features: ``(n_samples, n_features)``.
-        classes: Int64 ``(n_samples,)``, every number in ``[0, n_classes)`` occurring.
+        classes: ``(n_samples,)``, every number in ``[0, n_classes)`` occurring.
         threshold: Of an active entry.
     """
-    n_classes = int(classes.max()) + 1
-    counts = torch.zeros(
-        n_classes, features.n_features, dtype=torch.float64, device=features.device
-    )
-    for classes_here, on in sorted_active_tiles(features, classes, threshold):
-        first, last = int(classes_here[0]), int(classes_here[-1])
-        among = torch.arange(first, last + 1)[:, None] == classes_here
-        counts[first : last + 1] += among.to(on.device, on.dtype) @ on
+    counts = np.zeros((int(classes.max()) + 1, features.n_features), dtype=np.int64)
+    order = np.argsort(classes, kind="stable")
+    ordered = classes[order]
+    for here, on in active_tiles(features, threshold, order):
+        starts = run_starts(ordered[here])
+        present = ordered[here][starts]
+        counts[present] += column_counts(on, starts)[:, : features.n_features]
     return counts
 
 
-def sorted_active_tiles(
-    features: Features, classes: Tensor, threshold: float
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Rows in the order of their class, by tiles: the classes, and ones where an entry is on.
+def run_starts(ordered: IntArray) -> IntArray:
+    """Where each run of equal numbers begins.
 
-    The next tile overwrites the one before.
+    Example:
+        >>> run_starts(np.array([4, 4, 7, 7, 7, 9]))
+        array([0, 2, 5])
     """
-    check_threshold(threshold)
-    gathered, on = features.buffer(), features.buffer()
-    order = torch.argsort(classes, stable=True)
-    for rows in order.split(features.tile_rows):
-        tile = features.rows(rows.to(features.device), out=gathered[: len(rows)])
-        yield (
-            classes[rows],
-            active_rows(tile, threshold, signed=features.signed, out=on[: len(rows)]),
-        )
+    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return np.concatenate([[0], changes])
 
 
-def consecutive_classes(labels: Tensor) -> Tensor:
+def consecutive_classes(labels: IntArray) -> IntArray:
     """The labels renumbered to 0, 1, … in their order, without gaps, ``(n_samples,)``.
 
     Example:
-        >>> consecutive_classes(torch.tensor([7, 3, 7]))
-        tensor([1, 0, 1])
+        >>> consecutive_classes(np.array([7, 3, 7]))
+        array([1, 0, 1])
     """
-    _, renumbered = torch.unique(labels, return_inverse=True)
-    classes: Tensor = renumbered
-    return classes
+    return np.unique(labels, return_inverse=True)[1]

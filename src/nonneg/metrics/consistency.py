@@ -74,8 +74,8 @@ def class_consistency(
     checked_count(
         min_active, name="min_active", limit=features.n_samples, limited_by="the number of samples"
     )
-    counts = class_counts(features, classes, threshold).cpu().numpy()
-    n_active = counts.sum(axis=0).astype(np.int64)
+    counts = class_counts(features, classes, threshold)
+    n_active = counts.sum(axis=0)
     measured = n_active >= min_active
     per_feature = np.full(features.n_features, np.nan)
     per_feature[measured] = counts.max(axis=0)[measured] / n_active[measured]
@@ -139,7 +139,7 @@ def class_entropy(
     """
     features = checked_features(Z)
     classes = consecutive_classes(checked_labels(y, features.n_samples))
-    counts = class_counts(features, classes, threshold).cpu().numpy()
+    counts = class_counts(features, classes, threshold)
     n_active = counts.sum(axis=0)
     alive = n_active > 0
     share = counts[:, alive] / n_active[alive]

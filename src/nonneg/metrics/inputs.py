@@ -7,9 +7,11 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from torch import Tensor
+
+from nonneg.metrics.results import IntArray
 
 SparseRows = sparse.csr_array | sparse.csr_matrix
 FeatureLike = ArrayLike | Tensor | SparseRows
@@ -55,22 +57,32 @@ class Features:
         """How many rows make a tile of a cache's size."""
         return max(1, _TILE_ENTRIES // self.n_features)
 
-    def buffer(self) -> Tensor:
-        """Room for a tile, not filled."""
-        size = min(self.tile_rows, self.n_samples), self.n_features
-        return torch.empty(size, dtype=self.dtype, device=self.device)
-
-    def rows(self, which: slice | Tensor, out: Tensor | None = None) -> Tensor:
-        """Some rows, dense; may share memory with the source, so it must not be written to.
-
-        Chosen rows go to ``out`` where they need no conversion.
-        """
+    def rows(self, which: slice | Tensor) -> Tensor:
+        """Some rows, dense; may share memory with the source, so it must not be written to."""
         if isinstance(self.source, Tensor):
-            if isinstance(which, Tensor) and self.source.dtype == self.dtype:
-                return torch.index_select(self.source, 0, which, out=out)
             return self.source[which].to(self.dtype)
         index = which if isinstance(which, slice) else which.numpy()
         return torch.from_numpy(self.source[index].toarray()).to(self.dtype)
+
+    @cached_property
+    def array_dtype(self) -> np.dtype[np.floating]:
+        """The type of :meth:`array_rows`."""
+        return np.dtype(np.float64 if self.dtype == torch.float64 else np.float32)
+
+    def array_rows(
+        self, which: slice | IntArray, out: NDArray[np.floating]
+    ) -> NDArray[np.floating]:
+        """Some rows as a dense array, as :meth:`rows`; chosen ones go to ``out`` if that is free."""
+        if isinstance(which, slice):
+            return self.rows(which).cpu().numpy()
+        source = self.source
+        if (
+            isinstance(source, Tensor)
+            and source.device.type == "cpu"
+            and source.dtype == self.dtype
+        ):
+            return np.take(source.numpy(), which, axis=0, out=out, mode="clip")
+        return self.rows(torch.from_numpy(which).to(self.device)).cpu().numpy()
 
     def columns(self, which: slice | Tensor) -> Tensor:
         """Some columns, dense; may share memory with the source, so it must not be written to."""

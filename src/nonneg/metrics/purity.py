@@ -11,7 +11,7 @@ from nonneg.metrics.chance import RandomState, chance_purity
 from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
 from nonneg.metrics.class_counts import consecutive_classes
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
-from nonneg.metrics.results import FeatureMeasurement, FloatArray, mean_of_measured
+from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
 from nonneg.metrics.rows import row_lengths
 
 _BLOCK_ENTRIES = 1 << 20
@@ -72,7 +72,7 @@ def top_purity(
     per_feature = np.full(features.n_features, np.nan)
     for block in measured.split(max(1, _BLOCK_ENTRIES // features.n_samples)):
         strongest = _strongest(features, block, lengths, m)
-        per_feature[block.numpy()] = _majority_share(classes[strongest.cpu()])
+        per_feature[block.numpy()] = _majority_share(classes[strongest.cpu().numpy()])
     value, averaged_over = mean_of_measured(per_feature)
     null = None
     if n_permutations:
@@ -106,9 +106,9 @@ def _strongest(features: Features, block: Tensor, lengths: Tensor, m: int) -> Te
     return chosen
 
 
-def _majority_share(classes: Tensor) -> FloatArray:
+def _majority_share(classes: IntArray) -> FloatArray:
     """The share of the commonest class in each row of class numbers ``(n, m)``."""
-    ordered = np.sort(classes.numpy(), axis=1)
+    ordered = np.sort(classes, axis=1)
     position = np.arange(ordered.shape[1])
     is_first = np.ones(ordered.shape, dtype=bool)
     is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

@@ -1,7 +1,17 @@
 """How long is a sample? Row lengths that neither overflow nor vanish, and rows of length 1."""
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+# Squares of numbers in [1/safe, safe] neither vanish nor overflow, nor do sums of many of them.
+_SAFE = {
+    torch.float32: 1e15,
+    torch.float64: 1e140,
+    np.dtype(np.float32): 1e15,
+    np.dtype(np.float64): 1e140,
+}
 
 
 def row_lengths(rows: Tensor) -> Tensor:
@@ -16,13 +26,24 @@ def row_lengths(rows: Tensor) -> Tensor:
                 [0.0000e+00]])
     """
     lengths: Tensor = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    safe = 1e15 if rows.dtype == torch.float32 else 1e140
+    safe = _SAFE[rows.dtype]
     risky = ((lengths < 1 / safe) | (lengths > safe))[:, 0]
     if bool(risky.any()):
         extreme = rows[risky]
         largest = extreme.abs().amax(dim=1, keepdim=True)
         scaled = extreme / largest.where(largest > 0, 1)
         lengths[risky] = largest * torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
+    return lengths
+
+
+def array_row_lengths(rows: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The same for a float array, on one thread, ``(n, 1)``."""
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    safe = _SAFE[lengths.dtype]
+    risky = ((lengths < 1 / safe) | (lengths > safe))[:, 0]
+    if risky.any():
+        lengths[risky] = row_lengths(torch.from_numpy(rows[risky])).numpy()
     return lengths
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Odd constants of the splitmix64 finaliser, as signed integers: torch has no uint64 arithmetic.
-_GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
-_MIX_1 = 0xBF58476D1CE4E5B9 - (1 << 64)
-_MIX_2 = 0x94D049BB133111EB - (1 << 64)
+# Odd constants of the splitmix64 finaliser (Steele, Lea and Flood 2014).
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX_1 = 0xBF58476D1CE4E5B9
+_MIX_2 = 0x94D049BB133111EB
+_WORD = 1 << 64
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,33 @@ class Draws:
         return (_shift_right(self._bits(1, stream)[:, 0], 33) * high) >> 31
 
     def _bits(self, n: int, stream: int) -> Tensor:
-        key = _mix(torch.tensor(self.seed, dtype=torch.int64))
+        key = _mixed_number(self.seed)
         for part in (self.epoch, stream):
-            key = _mix(key + part * 2 + 1)
-        rows = _mix(key.to(self.indices.device) ^ _mix(self.indices.long()))
-        columns = torch.arange(1, n + 1, device=self.indices.device) * _GOLDEN
-        return _mix(rows[:, None] + columns)
+            key = _mixed_number(key + 2 * part + 1)
+        rows = _mixed(_mixed(self.indices.long()) ^ _signed(key))
+        columns = torch.arange(1, n + 1, device=self.indices.device) * _signed(_GOLDEN)
+        return _mixed(rows[:, None] + columns)
 
 
-def _mix(bits: Tensor) -> Tensor:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): each bit in moves each bit out."""
-    bits = bits + _GOLDEN
-    bits = (bits ^ _shift_right(bits, 30)) * _MIX_1
-    bits = (bits ^ _shift_right(bits, 27)) * _MIX_2
-    return bits ^ _shift_right(bits, 31)
+def _mixed(bits: Tensor) -> Tensor:
+    """Each bit of the input moves each bit of the output, int64 as the input."""
+    bits = bits + _signed(_GOLDEN)
+    bits = bits.bitwise_xor_(_shift_right(bits, 30)).mul_(_signed(_MIX_1))
+    bits = bits.bitwise_xor_(_shift_right(bits, 27)).mul_(_signed(_MIX_2))
+    return bits.bitwise_xor_(_shift_right(bits, 31))
+
+
+def _mixed_number(bits: int) -> int:
+    """The same for one number, where a tensor would take more time than the arithmetic."""
+    bits = (bits + _GOLDEN) % _WORD
+    bits = (bits ^ (bits >> 30)) * _MIX_1 % _WORD
+    bits = (bits ^ (bits >> 27)) * _MIX_2 % _WORD
+    return bits ^ (bits >> 31)
+
+
+def _signed(bits: int) -> int:
+    """The int64 with these 64 bits: torch has no arithmetic without sign."""
+    return bits - _WORD if bits >= _WORD // 2 else bits
 
 
 def _shift_right(bits: Tensor, by: int) -> Tensor:

@@ -7,13 +7,13 @@ from torch import Tensor
 
 from nonneg.pairs.colour import chroma_map, mean_grey
 from nonneg.pairs.plan import ViewPlan
-from nonneg.pairs.resampling import blur_weights, crop_centres, crop_weights, gaussian
+from nonneg.pairs.resampling import blur_weights, crop_centres, crop_weights
 from nonneg.pairs.view_settings import ViewSettings
 
 Size = tuple[int, int]
 
 # Numbers in one intermediate result: on a CPU what its cache holds, elsewhere what memory allows.
-_CHUNK_FLOATS = {"cpu": 2**18}
+_CHUNK_FLOATS = {"cpu": 3 * 2**17}
 _CHUNK_FLOATS_ELSEWHERE = 2**26
 
 
@@ -63,8 +63,7 @@ class _Maps(NamedTuple):
     reach_down: Tensor
     centres_across: Tensor
     reach_across: Tensor
-    blur_down: Tensor
-    blur_across: Tensor
+    sigma: Tensor
     chroma: Tensor
     gain: Tensor
     lift: Tensor
@@ -83,8 +82,7 @@ def _mapped(plan: ViewPlan, size_in: Size, size_out: Size) -> _Maps:
         reach_down=height / size_out[0],
         centres_across=crop_centres(begin, extent, size_out[1]),
         reach_across=width / size_out[1],
-        blur_down=gaussian(plan.sigma, size_out[0]),
-        blur_across=gaussian(plan.sigma, size_out[1]),
+        sigma=plan.sigma,
         chroma=chroma_map(plan.saturation, plan.hue),
         gain=contrast * brightness,
         lift=(1 - contrast) * brightness,
@@ -97,11 +95,10 @@ def _render(images: Tensor, maps: _Maps, settings: ViewSettings, *, out: Tensor)
     down = crop_weights(maps.centres_down, maps.reach_down, height)
     across = crop_weights(maps.centres_across, maps.reach_across, width)
     if settings.blur_rate:
-        blur = blur_weights(maps.blur_down)
-        down = torch.bmm(blur, down)
-        if out.shape[2] != out.shape[3]:
-            blur = blur_weights(maps.blur_across)
-        across = torch.bmm(blur, across)
+        blurred = maps.sigma.nonzero()[:, 0]
+        for weights in (down, across):
+            blur = blur_weights(maps.sigma[blurred], weights.shape[1])
+            weights[blurred] = blur.bmm(weights[blurred])
     views = torch.bmm(images.reshape(n, channels * height, width), across.transpose(1, 2))
     # Rows of weights sum to 1, so that colours may change before, between or after the products.
     if channels == 3 and (settings.jitter_rate or settings.grey_rate):

@@ -51,28 +51,19 @@ def crop_weights(centres: Tensor, reach: Tensor, n_in: int) -> Tensor:
     return weights.div_(weights.sum(2, keepdim=True))
 
 
-def gaussian(sigma: Tensor, n_pixels: int) -> Tensor:
-    """The Gaussian at whole distances from 1 − n_pixels to n_pixels − 1, ``(n, 2·n_pixels − 1)``.
-
-    Args:
-        sigma: Standard deviations in pixels, ``(n,)``; 0 gives 1 at distance 0 and 0 elsewhere.
-        n_pixels: Along the axis.
-    """
-    distance = torch.arange(1 - n_pixels, n_pixels, device=sigma.device)
-    slope = -0.5 / sigma.clamp(min=0.01).square()
-    # What weighs less than exp(-25) is zero: denormal numbers would slow down every product.
-    exponent = (slope[:, None] * distance.square()).clamp_(min=-25)
-    return F.threshold(exponent.exp(), 2e-11, 0.0)
-
-
-def blur_weights(profile: Tensor) -> Tensor:
+def blur_weights(sigma: Tensor, n_pixels: int) -> Tensor:
     """The weight of each pixel in each blurred pixel along an axis, ``(n, n_pixels, n_pixels)``.
 
-    Beyond the border there is nothing; each row sums to 1.
+    Gaussian; beyond the border there is nothing, and each row sums to 1.
 
     Args:
-        profile: Of ``gaussian``, ``(n, 2·n_pixels − 1)``.
+        sigma: Standard deviations in pixels, ``(n,)``, above 0.
+        n_pixels: In and out.
     """
-    n_pixels = (profile.shape[1] + 1) // 2
+    distance = torch.arange(1 - n_pixels, n_pixels, device=sigma.device)
+    exponent = (-0.5 / sigma.square())[:, None] * distance.square()
+    # What weighs less than exp(-25) is zero: denormal numbers would slow down every product.
+    profile = F.threshold(exponent.clamp_(min=-25).exp(), 2e-11, 0.0)
+    # Row i is the profile from distance -i on.
     weights = profile.unfold(1, n_pixels, 1).flip(1)
     return weights.div_(weights.sum(2, keepdim=True))
