@@ -1,5 +1,6 @@
 import errno
 import os
+import tempfile
 
 import pytest
 import torch
@@ -43,6 +44,15 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"cannot write .*file/x: (File exists|Not a directory)$"):
         files.write_bytes(tmp_path / "file" / "x", b"")
+
+
+def test_a_folder_without_permission_is_named(tmp_path, monkeypatch):
+    def refused(*args, **kwargs):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refused)
+    with pytest.raises(PermissionError, match=r"cannot write .*x: Permission denied$"):
+        files.write_bytes(tmp_path / "x", b"")
 
 
 def test_damaged_files_are_named(tmp_path):

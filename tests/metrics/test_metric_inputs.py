@@ -155,6 +155,7 @@ def test_labels_may_have_gaps_and_any_integer_type():
     expected = metrics.class_consistency(Z, Y, threshold=0.4).value
     for y in (Y * 10**9, Y.astype(np.uint8), torch.tensor(Y), Y.tolist()):
         assert metrics.class_consistency(Z, y, threshold=0.4).value == expected
+        assert metrics.precision_at_k(Z, y).n_without_match == 0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nonneg import metrics
-from nonneg.metrics import bootstrap, factors, inputs
+from nonneg.metrics import bootstrap, factors, features
 
 N, D = 40, 9
 Y = np.arange(N) % 4
@@ -82,7 +82,7 @@ def test_row_length_does_not_matter_to_sepin():
 def test_tiles_do_not_matter(name, monkeypatch):
     Z = sparse_features()
     expected = METRICS[name](Z, Y, OTHER)
-    monkeypatch.setattr(inputs, "_TILE_ENTRIES", 4 * D)
+    monkeypatch.setattr(features, "_TILE_ENTRIES", 4 * D)
     monkeypatch.setattr(factors, "_BLOCK_ENTRIES", 2 * N)
     for module, constant, size in (
         ("activity", "_TILE_ROWS", 7),

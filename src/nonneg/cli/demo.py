@@ -26,6 +26,8 @@ def demo(
     Example: nonneg demo --out demo
     """
     console = Console()
+    # Images of 8×8 pixels gain nothing from a second thread, and lose much on a busy machine.
+    torch.set_num_threads(1)
     _, ncl = read_experiment("digits")
     experiments = {"CL": ncl.signed(), "NCL": ncl}
     for method, experiment in experiments.items():

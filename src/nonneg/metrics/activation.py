@@ -10,7 +10,8 @@ from torch import Tensor
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.chance import RandomState
 from nonneg.metrics.checks import checked_choice, checked_count
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features
+from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray
 from nonneg.metrics.rows import unit_rows
 

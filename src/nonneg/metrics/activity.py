@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features
+from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import BoolArray, FeatureMeasurement, IntArray, Measurement
 from nonneg.metrics.rows import array_row_lengths
 

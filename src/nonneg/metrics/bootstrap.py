@@ -9,7 +9,7 @@ from nonneg.metrics.activity import active_tiles
 from nonneg.metrics.chance import RandomState
 from nonneg.metrics.checks import checked_count
 from nonneg.metrics.class_counts import run_starts
-from nonneg.metrics.inputs import Features
+from nonneg.metrics.features import Features
 from nonneg.metrics.results import BoolArray, FloatArray, IntArray
 
 _BLOCK_ENTRIES = 1 << 22

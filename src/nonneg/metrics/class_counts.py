@@ -3,7 +3,7 @@
 import numpy as np
 
 from nonneg.metrics.activity import active_tiles, column_counts
-from nonneg.metrics.inputs import Features
+from nonneg.metrics.features import Features
 from nonneg.metrics.results import IntArray
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nonneg.metrics.checks import LabelLike, checked_count, checked_factors
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features
+from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray, Measurement
 
 _BLOCK_ENTRIES = 1 << 22

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nonneg.metrics.inputs import Features
+from nonneg.metrics.features import Features
 from nonneg.metrics.rows import row_lengths, unit_rows
 
 _QUERY_ROWS = 512

@@ -10,7 +10,8 @@ from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.chance import RandomState, chance_purity
 from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
 from nonneg.metrics.class_counts import consecutive_classes
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features
+from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
 from nonneg.metrics.rows import row_lengths
 

@@ -100,12 +100,13 @@ def _relevance(
 ) -> tuple[Tensor, _Facts]:
     """Which of each query's k neighbours have its class, ``(n_queries, k)``."""
     queries = checked_features(Z)
-    labels = checked_labels(y, queries.n_samples)
+    labels = torch.from_numpy(checked_labels(y, queries.n_samples))
     alone = gallery is None
-    pool = queries if gallery is None else checked_features(gallery[0], "gallery features")
-    pool_labels = (
-        labels if gallery is None else checked_labels(gallery[1], pool.n_samples, "gallery labels")
-    )
+    pool, pool_labels = queries, labels
+    if gallery is not None:
+        pool = checked_features(gallery[0], "gallery features")
+        checked = checked_labels(gallery[1], pool.n_samples, "gallery labels")
+        pool_labels = torch.from_numpy(checked)
     if pool.n_features != queries.n_features:
         raise ValueError(
             f"queries have {queries.n_features} features, the gallery has {pool.n_features}"
@@ -116,12 +117,18 @@ def _relevance(
     findable = nonzero_rows(pool)
     found = nearest(queries, pool, findable, k, leave_one_out=alone)
     relevant = (pool_labels[found.clamp(min=0)] == labels[:, None]) & (found >= 0)
-    size = max(int(labels.max()), int(pool_labels.max())) + 1
-    n_relevant = torch.bincount(pool_labels, minlength=size)[labels] - int(alone)
+    n_relevant = _occurrences(labels, pool_labels) - int(alone)
     n_nonzero = len(findable if alone else nonzero_rows(queries))
     return relevant, _Facts(
         n_relevant, queries.n_samples - n_nonzero, pool.n_samples - len(findable)
     )
+
+
+def _occurrences(labels: Tensor, among: Tensor) -> Tensor:
+    """How often each label occurs among the others, ``(n,)``."""
+    ordered = among.sort().values
+    first, last = (torch.searchsorted(ordered, labels, right=right) for right in (False, True))
+    return last - first
 
 
 def _retrieval(per_sample: Tensor, k: int, facts: _Facts) -> Retrieval:

@@ -39,7 +39,7 @@ def row_lengths(rows: Tensor) -> Tensor:
 def array_row_lengths(rows: NDArray[np.floating]) -> NDArray[np.floating]:
     """The same for a float array, on one thread, ``(n, 1)``."""
     with np.errstate(over="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+        lengths: NDArray[np.floating] = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     safe = _SAFE[lengths.dtype]
     risky = ((lengths < 1 / safe) | (lengths > safe))[:, 0]
     if risky.any():

@@ -15,7 +15,8 @@ from nonneg.metrics.drop_renormalised import (
     drop_each_renormalised,
     drop_from_positives_renormalised,
 )
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features
+from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FeatureMeasurement
 from nonneg.metrics.rows import unit_rows
 

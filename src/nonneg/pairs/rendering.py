@@ -96,9 +96,10 @@ def _render(images: Tensor, maps: _Maps, settings: ViewSettings, *, out: Tensor)
     across = crop_weights(maps.centres_across, maps.reach_across, width)
     if settings.blur_rate:
         blurred = maps.sigma.nonzero()[:, 0]
+        sigma = maps.sigma[blurred]
+        blurs = {n_pixels: blur_weights(sigma, n_pixels) for n_pixels in set(out.shape[2:])}
         for weights in (down, across):
-            blur = blur_weights(maps.sigma[blurred], weights.shape[1])
-            weights[blurred] = blur.bmm(weights[blurred])
+            weights[blurred] = blurs[weights.shape[1]].bmm(weights[blurred])
     views = torch.bmm(images.reshape(n, channels * height, width), across.transpose(1, 2))
     # Rows of weights sum to 1, so that colours may change before, between or after the products.
     if channels == 3 and (settings.jitter_rate or settings.grey_rate):

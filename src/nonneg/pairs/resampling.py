@@ -20,8 +20,8 @@ def crop_centres(start: Tensor, length: Tensor, n_out: int) -> Tensor:
         >>> crop_centres(torch.tensor([1.0]), torch.tensor([4.0]), 2)
         tensor([[2., 4.]])
     """
-    steps = (torch.arange(n_out, device=start.device) + 0.5) / n_out
-    return start[:, None] + length[:, None] * steps
+    steps = torch.arange(n_out, device=start.device) + 0.5
+    return start[:, None] + (length / n_out)[:, None] * steps
 
 
 def crop_weights(centres: Tensor, reach: Tensor, n_in: int) -> Tensor:
@@ -61,7 +61,7 @@ def blur_weights(sigma: Tensor, n_pixels: int) -> Tensor:
         n_pixels: In and out.
     """
     distance = torch.arange(1 - n_pixels, n_pixels, device=sigma.device)
-    exponent = (-0.5 / sigma.square())[:, None] * distance.square()
+    exponent = (-0.5 / sigma.clamp(min=0.01).square())[:, None] * distance.square()
     # What weighs less than exp(-25) is zero: denormal numbers would slow down every product.
     profile = F.threshold(exponent.clamp_(min=-25).exp(), 2e-11, 0.0)
     # Row i is the profile from distance -i on.
