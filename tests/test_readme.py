@@ -15,7 +15,7 @@ def test_readme_blocks_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)  # noqa: S102
+        exec(compile(block, "README.md", "exec"), names)
     assert names["features"].shape == (512, 1024)
     assert names["features"].min() >= 0
     assert 0 < names["found"].value <= 1

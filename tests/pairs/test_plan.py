@@ -109,6 +109,18 @@ def test_strengths_are_ranges():
     assert uniform_pvalue(plan.sigma, 0.5, 1.5) > 1e-3
 
 
+def test_how_much_does_not_depend_on_whether():
+    settings = ViewSettings(jitter_rate=0.5, brightness=0.4, contrast=0.4, hue=0.2, blur_rate=0.5)
+    plan = plan_of(settings)
+    jittered = plan.hue != 0
+    assert uniform_pvalue(plan.sigma[plan.sigma > 0], 0.1, 2) > 1e-3
+    assert uniform_pvalue(plan.brightness[jittered], 0.6, 1.4) > 1e-3
+    assert uniform_pvalue(plan.contrast[jittered], 0.6, 1.4) > 1e-3
+    assert uniform_pvalue(plan.hue[jittered], -0.2, 0.2) > 1e-3
+    factors = torch.stack([plan.brightness, plan.contrast, plan.hue])[:, jittered]
+    assert (torch.corrcoef(factors) - torch.eye(3)).abs().max() < 5 / math.sqrt(N / 2)
+
+
 def test_jitter_is_all_or_nothing():
     plan = plan_of(recipe("colour", grey_rate=0), n=1000)
     changed = torch.stack(

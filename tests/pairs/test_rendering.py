@@ -126,7 +126,13 @@ def slow_view(image, plan, row, height, width):
 
 @pytest.mark.parametrize(
     ("channels", "size_in", "size_out"),
-    [(3, (9, 7), (6, 6)), (3, (5, 5), (8, 8)), (1, (8, 8), (8, 8)), (1, (12, 6), (5, 9))],
+    [
+        (3, (9, 7), (6, 6)),
+        (3, (5, 5), (8, 8)),
+        (1, (8, 8), (8, 8)),
+        (1, (12, 6), (5, 9)),
+        (3, (4, 11), (7, 5)),
+    ],
 )
 def test_views_equal_those_of_loops(channels, size_in, size_out):
     images = torch.rand(12, channels, *size_in, generator=torch.Generator().manual_seed(1))
