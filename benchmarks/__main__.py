@@ -9,14 +9,14 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import training, views
+from benchmarks import metrics, training, views
 
 RESULTS = Path(__file__).with_name("results.md")
 
 
 def main() -> None:
     """Measure everything and write the results file."""
-    text = "\n\n".join([_head(), _views(), _training()]) + "\n"
+    text = "\n\n".join([_head(), _views(), _training(), _metrics()]) + "\n"
     RESULTS.write_text(text)
     print(text)
 
@@ -48,6 +48,14 @@ def _training() -> str:
     heads = ["preset", "images/s, whole loop", "images/s, bare steps", "loop : bare"]
     table = _table([*heads, "step time NCL : CL"], training.rows(training.measure()))
     return f"## Training\n\n{table}"
+
+
+def _metrics() -> str:
+    parts = ["## Metrics", f"{metrics.N_SAMPLES:,} × {metrics.N_FEATURES:,} features."]
+    for name, ratios in metrics.measure().items():
+        heads = [name, metrics.MEANINGS[name]]
+        parts.append(_table(heads, [[case, f"{ratio:.2f}"] for case, ratio in ratios.items()]))
+    return "\n\n".join(parts)
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:

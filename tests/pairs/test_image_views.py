@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -137,6 +139,39 @@ def test_one_thread_gives_the_same_views():
     finally:
         torch.set_num_threads(n_threads)
     assert all(torch.equal(a, b) for a, b in zip(many, one, strict=True))
+
+
+def test_views_are_not_overwritten_by_later_calls():
+    pairs = ImageViews(recipe("colour"))
+    first = pairs(batch_of(COLOUR[:50]))
+    kept = [view.clone() for view in first]
+    pairs(batch_of(COLOUR[50:200], epoch=1))
+    assert all(torch.equal(a, b) for a, b in zip(first, kept, strict=True))
+
+
+def test_threads_do_not_disturb_each_other():
+    pairs = ImageViews(recipe("colour"))
+
+    def both(epoch):
+        return torch.cat(pairs(batch_of(COLOUR[:100], epoch=epoch)))
+
+    expected = [both(epoch) for epoch in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(both, range(8)))
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_views_carry_no_gradient_and_can_be_made_in_inference_mode():
+    pairs = ImageViews(recipe("colour"))
+    images = (COLOUR[:3].float() / 255).requires_grad_()
+    numbers = torch.arange(3)
+    batch = Batch(images, numbers, Draws(0, 0, numbers), images.__getitem__)
+    expected = pairs(batch)
+    assert not expected[0].requires_grad
+    with torch.inference_mode():
+        inside = pairs(batch)
+    assert torch.equal(inside[0], expected[0])
+    assert torch.equal(pairs(batch)[1], expected[1])
 
 
 def test_views_differ_between_epochs_seeds_samples_and_each_other():

@@ -155,9 +155,9 @@ def test_result_does_not_depend_on_how_the_batch_is_cut(monkeypatch):
     images = torch.rand(50, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     plan = drawn_plan(EVERYTHING, Draws(0, 0, torch.arange(50)), streams=[1])
     whole = rendered(images, plan, EVERYTHING, (16, 16))
-    monkeypatch.setitem(rendering._CHUNK_FLOATS, "cpu", 3 * 16 * 16 * 7)
+    monkeypatch.setitem(rendering._MOST_FLOATS, "cpu", 3 * 16 * 16 * 7)
     assert torch.equal(rendered(images, plan, EVERYTHING, (16, 16)), whole)
-    monkeypatch.setitem(rendering._CHUNK_FLOATS, "cpu", 1)
+    monkeypatch.setitem(rendering._MOST_FLOATS, "cpu", 1)
     assert torch.equal(rendered(images, plan, EVERYTHING, (16, 16)), whole)
 
 

@@ -1,10 +1,12 @@
 """How are images and a plan turned into views? In a few matrix products for many images at once."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from nonneg.pairs.buffers import Buffers
 from nonneg.pairs.colour import chroma_map, mean_grey
 from nonneg.pairs.plan import ViewPlan
 from nonneg.pairs.resampling import blur_weights, crop_centres, crop_weights
@@ -12,13 +14,15 @@ from nonneg.pairs.view_settings import ViewSettings
 
 Size = tuple[int, int]
 
-# Numbers in one intermediate result: on a CPU what its cache holds, elsewhere what memory allows.
-_CHUNK_FLOATS = {"cpu": 3 * 2**17}
-_CHUNK_FLOATS_ELSEWHERE = 2**26
+# Numbers in one intermediate result; more images than that are worked on in portions.
+_MOST_FLOATS = {"cpu": 2**22}
+_MOST_FLOATS_ELSEWHERE = 2**26
+
+_buffers = Buffers()
 
 
 def rendered(images: Tensor, plan: ViewPlan, settings: ViewSettings, size: Size) -> Tensor:
-    """The views of a plan, float32 ``(n_views, c, *size)`` in [0, 1].
+    """The views of a plan, float32 ``(n_views, c, *size)`` in [0, 1], without gradient.
 
     Args:
         images: uint8 or floats in [0, 1], ``(n, c, h, w)``; not changed.
@@ -27,21 +31,19 @@ def rendered(images: Tensor, plan: ViewPlan, settings: ViewSettings, size: Size)
         size: Height and width of a view.
     """
     n, channels, height, width = images.shape
-    largest = channels * max(height, size[0]) * max(width, size[1])
-    limit = _CHUNK_FLOATS.get(images.device.type, _CHUNK_FLOATS_ELSEWHERE)
-    step = max(1, limit // largest)
+    n_each = len(plan.boxes) // max(1, n)
+    largest = n_each * channels * max(height, size[0]) * max(width, size[1])
+    limit = _MOST_FLOATS.get(images.device.type, _MOST_FLOATS_ELSEWHERE)
+    step = max(1, limit // max(1, largest))
     maps = _mapped(plan, (height, width), size)
-    # One block for all views: the C library hands two out anew, page by page, on every call.
-    views = torch.empty(len(plan.boxes), channels, *size, device=images.device)
+    views = torch.empty(n_each, n, channels, *size, device=images.device)
     # Half precision would cost more detail than the bytes of an image have.
-    with torch.autocast(images.device.type, enabled=False):
+    with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
         for start in range(0, n, step):
-            pixels = _unit_floats(images[start : start + step])
-            for first in range(start, len(views), n):
-                rows = slice(first, first + len(pixels))
-                part = _Maps(*(numbers[rows] for numbers in maps))
-                _render(pixels, part, settings, out=views[rows])
-    return views
+            rows = slice(start, start + step)
+            part = (numbers.unflatten(0, (n_each, n))[:, rows].flatten(0, 1) for numbers in maps)
+            _render(images[rows], _Maps(*part), settings, out=views[:, rows])
+    return views.flatten(0, 1)
 
 
 def check_images(images: Tensor, n_draws: int) -> None:
@@ -86,35 +88,68 @@ def _mapped(plan: ViewPlan, size_in: Size, size_out: Size) -> _Maps:
         chroma=chroma_map(plan.saturation, plan.hue),
         gain=contrast * brightness,
         lift=(1 - contrast) * brightness,
-        solarised=plan.solarised[:, None, None, None],
+        solarised=plan.solarised,
     )
 
 
 def _render(images: Tensor, maps: _Maps, settings: ViewSettings, *, out: Tensor) -> None:
-    n, channels, height, width = images.shape
-    down = crop_weights(maps.centres_down, maps.reach_down, height)
-    across = crop_weights(maps.centres_across, maps.reach_across, width)
-    if settings.blur_rate:
-        blurred = maps.sigma.nonzero()[:, 0]
-        sigma = maps.sigma[blurred]
-        blurs = {n_pixels: blur_weights(sigma, n_pixels) for n_pixels in set(out.shape[2:])}
-        for weights in (down, across):
-            weights[blurred] = blurs[weights.shape[1]].bmm(weights[blurred])
-    views = torch.bmm(images.reshape(n, channels * height, width), across.transpose(1, 2))
+    """Write views of images ``(n, c, h, w)`` to ``(n_each, n, c, h_out, w_out)``."""
+    channels = images.shape[1]
+    down, across = _weights(maps, settings, images.shape[2:], out.shape[3:])
+    views = _resampled_across(images, across)
     # Rows of weights sum to 1, so that colours may change before, between or after the products.
     if channels == 3 and (settings.jitter_rate or settings.grey_rate):
-        views = torch.bmm(maps.chroma, views.view(n, 3, -1))
-    views = torch.matmul(down[:, None], views.view(n, channels, height, -1))
+        coloured = _taken("coloured", views.flatten(2).shape, views)
+        views = torch.bmm(maps.chroma, views.flatten(2), out=coloured).view(views.shape)
+    views = _resampled_down(views, down)
     if settings.jitter_rate:
         offset = maps.lift * mean_grey(views)
         views.mul_(maps.gain).add_(offset)
-    torch.clamp(views, 0, 1, out=out)
+    torch.clamp(views.view(out.shape), 0, 1, out=out)
     if settings.solarise_rate:
-        inverted = maps.solarised & (out >= settings.solarise_threshold)
+        chosen = maps.solarised.view(*out.shape[:2], 1, 1, 1)
+        inverted = chosen & (out >= settings.solarise_threshold)
         torch.where(inverted, 1 - out, out, out=out)
 
 
-def _unit_floats(images: Tensor) -> Tensor:
-    if images.dtype == torch.uint8:
-        return images.float().div_(255)
-    return images.float()
+def _weights(
+    maps: _Maps, settings: ViewSettings, size_in: Sequence[int], size_out: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """What takes rows of images to rows of views, and columns to columns."""
+    down = _taken("down", (*maps.centres_down.shape, size_in[0]), maps.sigma)
+    across = _taken("across", (*maps.centres_across.shape, size_in[1]), maps.sigma)
+    crop_weights(maps.centres_down, maps.reach_down, size_in[0], out=down)
+    crop_weights(maps.centres_across, maps.reach_across, size_in[1], out=across)
+    if settings.blur_rate:
+        blurred = maps.sigma.nonzero()[:, 0]
+        sigma = maps.sigma[blurred]
+        blurs = {n_pixels: blur_weights(sigma, n_pixels) for n_pixels in set(size_out)}
+        for weights in (down, across):
+            weights[blurred] = blurs[weights.shape[1]].bmm(weights[blurred])
+    return down, across
+
+
+def _resampled_across(images: Tensor, across: Tensor) -> Tensor:
+    """Images ``(n, c, h, w)``, several times over, by ``(n_views, w_out, w)``."""
+    n, channels, height, width = images.shape
+    pixels = _taken("pixels", (n, channels * height, width), images)
+    torch.div(images.reshape(pixels.shape), 255 if images.dtype == torch.uint8 else 1, out=pixels)
+    views = _taken("across done", (len(across), channels * height, across.shape[1]), images)
+    for weights, view in zip(across.split(n), views.split(n), strict=True):
+        torch.bmm(pixels, weights.transpose(1, 2), out=view)
+    return views.view(len(across), channels, height, -1)
+
+
+def _resampled_down(views: Tensor, down: Tensor) -> Tensor:
+    """Views ``(n_views, c, h, w_out)`` by ``(n_views, h_out, h)``."""
+    n_views, channels = views.shape[:2]
+    if channels > 1:
+        each = _taken("down each", (n_views, channels, *down.shape[1:]), views)
+        down = each.copy_(down[:, None].expand_as(each)).flatten(0, 1)
+    done = _taken("down done", (len(down), down.shape[1], views.shape[3]), views)
+    torch.bmm(down, views.flatten(0, 1), out=done)
+    return done.view(n_views, channels, *done.shape[1:])
+
+
+def _taken(name: str, shape: Sequence[int], like: Tensor) -> Tensor:
+    return _buffers.take(name, *shape, device=like.device)

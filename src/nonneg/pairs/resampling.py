@@ -24,7 +24,7 @@ def crop_centres(start: Tensor, length: Tensor, n_out: int) -> Tensor:
     return start[:, None] + (length / n_out)[:, None] * steps
 
 
-def crop_weights(centres: Tensor, reach: Tensor, n_in: int) -> Tensor:
+def crop_weights(centres: Tensor, reach: Tensor, n_in: int, *, out: Tensor | None = None) -> Tensor:
     """The weight of each input pixel in each output pixel along an axis, ``(n, n_out, n_in)``.
 
     Bilinear; when the crop shrinks, the triangle widens with it, so that nothing is skipped
@@ -34,6 +34,7 @@ def crop_weights(centres: Tensor, reach: Tensor, n_in: int) -> Tensor:
         centres: Where the output pixels lie, ``(n, n_out)``.
         reach: How far apart they are, ``(n,)``; at least 1 counts.
         n_in: Input pixels.
+        out: Where to write the result.
 
     Example:
         >>> crop_weights(torch.tensor([[1.0, 3.0]]), torch.tensor([2.0]), 4)
@@ -44,10 +45,10 @@ def crop_weights(centres: Tensor, reach: Tensor, n_in: int) -> Tensor:
     if n_in <= centres.shape[1]:
         # Never shrinks: between two pixel centres the weights add up to 1 by themselves.
         centres = centres.clamp(0.5, n_in - 0.5)
-        return (1 - (centres[:, :, None] - pixels).abs_()).clamp_(min=0)
-    slope = -1 / reach.clamp(min=1)
-    weights = (centres[:, :, None] - pixels).abs_().mul_(slope[:, None, None]).add_(1)
-    weights.clamp_(min=0)
+        distance = torch.sub(centres[:, :, None], pixels, out=out).abs_()
+        return torch.sub(torch.ones_like(reach)[:, None, None], distance, out=out).clamp_(min=0)
+    distance = torch.sub(centres[:, :, None], pixels, out=out).abs_()
+    weights = distance.mul_(-1 / reach.clamp(min=1)[:, None, None]).add_(1).clamp_(min=0)
     return weights.div_(weights.sum(2, keepdim=True))
 
 
