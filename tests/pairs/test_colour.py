@@ -41,7 +41,7 @@ def test_turns_add_up():
 
 
 def test_mean_grey_is_the_mean_of_luminance():
-    views = torch.rand(2, 3, 5, 4, generator=torch.Generator().manual_seed(0))
-    expected = torch.einsum("nchw,c->n", views, LUMINANCE) / 20
-    close(mean_grey(views).flatten(), expected)
-    close(mean_grey(views[:, :1]).flatten(), views[:, 0].mean((1, 2)))
+    views = torch.rand(3, 2, 5, 4, generator=torch.Generator().manual_seed(0))
+    expected = torch.einsum("cnhw,c->n", views, LUMINANCE) / 20
+    close(mean_grey(views), expected)
+    close(mean_grey(views[:1]), views[0].mean((1, 2)))

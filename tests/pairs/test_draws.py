@@ -34,11 +34,11 @@ def test_values_are_pinned():
     # A change of the generator changes every run that was ever made: it must be noticed.
     table = Draws(seed=7, epoch=2, indices=torch.tensor([0, 49_999]))
     assert table.uniform(3, stream=1).tolist() == [
-        [0.7044594883918762, 0.5882251262664795, 0.5512160062789917],
-        [0.7916899919509888, 0.1557598114013672, 0.4677220582962036],
+        [0.7044594883918762, 0.3784556984901428, 0.5882251262664795],
+        [0.7916899919509888, 0.05621582269668579, 0.1557598114013672],
     ]
     assert table.integers(1_000_000).tolist() == [220643, 565394]
-    expected = torch.tensor([[0.6933068633, -0.1337833256], [-1.1904441118, 0.4994757175]])
+    expected = torch.tensor([[0.6798588037, 0.1906945258], [1.1304304600, 0.6235061884]])
     torch.testing.assert_close(table.normal(2), expected, rtol=0, atol=1e-6)
 
 
@@ -51,10 +51,9 @@ def test_values_are_pinned():
 )
 def test_numbers_equal_those_of_arithmetic_modulo_two_to_the_64(seed, epoch, index, stream):
     table = Draws(seed, epoch, torch.tensor([index]))
-    expected = [
-        (slow_bits(seed, epoch, index, stream, column) >> 40) / 2**24 for column in range(3)
-    ]
-    assert table.uniform(3, stream=stream)[0].tolist() == expected
+    first, second = (slow_bits(seed, epoch, index, stream, column) for column in range(2))
+    expected = [first >> 40, (first % 2**32) >> 8, second >> 40]
+    assert table.uniform(3, stream=stream)[0].tolist() == [bits / 2**24 for bits in expected]
     top = slow_bits(seed, epoch, index, stream, 0) >> 33
     assert table.integers(999, stream=stream).item() == top * 999 // 2**31
 

@@ -4,12 +4,14 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from nonneg.cli import demo, embed, presets, train
 
 app = typer.Typer(
     name="nonneg",
     help="Non-negative contrastive learning: sparse features that a person can read.",
+    epilog="Add [bold]--debug[/] to any command to see the whole traceback of an error.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -33,10 +35,6 @@ def main() -> None:
             raise
         text = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
         Console(stderr=True).print(
-            f"[bold red]error:[/] {_escaped(text)}", highlight=False, soft_wrap=True
+            f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True
         )
         sys.exit(1)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")

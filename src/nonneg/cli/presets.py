@@ -11,24 +11,26 @@ def presets() -> None:
 
     Example: nonneg presets
     """
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("preset", "data", "backbone", "features", "T", "epochs", "about"):
-        table.add_column(column)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
     for preset in experiments.presets():
         _, experiment = experiments.read_experiment(preset.name)
-        backbone = experiment.encoder.backbone
-        table.add_row(
-            preset.name,
-            experiment.data.name,
-            "" if backbone is None else f"{backbone.name} × {backbone.width}",
-            str(experiment.encoder.projector.n_features),
-            f"{experiment.loss.temperature:g}",
-            str(experiment.training.epochs),
-            preset.about,
-        )
-    console = Console()
+        table.add_row(preset.name, f"{preset.about}\n[dim]{_facts(experiment)}[/]")
+    console = Console(highlight=False)
     console.print(table)
-    console.print(
-        "\nNAME trains NCL, NAME-cl ordinary contrastive learning with all else equal.",
-        highlight=False,
+    console.print("\nNAME trains NCL, NAME-cl ordinary contrastive learning with all else equal.")
+
+
+def _facts(experiment: experiments.Experiment) -> str:
+    backbone = experiment.encoder.backbone
+    assert backbone is not None
+    return " · ".join(
+        [
+            f"{backbone.name} of width {backbone.width}",
+            f"{experiment.encoder.projector.n_features} features",
+            experiment.encoder.nonnegative,
+            f"T {experiment.loss.temperature:g}",
+            f"{experiment.training.epochs} epochs",
+        ]
     )

@@ -33,8 +33,8 @@ def chroma_map(saturation: Tensor, hue: Tensor) -> Tensor:
 
 
 def mean_grey(views: Tensor) -> Tensor:
-    """The mean luminance of each view ``(n, c, h, w)``, ``(n, 1, 1, 1)``."""
+    """The mean luminance of each view, ``(n,)``, of views with channels first, ``(c, n, h, w)``."""
     means = views.flatten(2).mean(2)
-    if views.shape[1] == 3:
-        means = (means * _GREY.to(views.device)).sum(1)
-    return means.view(-1, 1, 1, 1)
+    if len(means) == 3:
+        means = means * _GREY.to(views.device)[:, None]
+    return means.sum(0)

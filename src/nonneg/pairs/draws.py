@@ -47,7 +47,10 @@ class Draws:
 
     def uniform(self, n: int, *, stream: int = 0) -> Tensor:
         """Numbers in [0, 1), float32 ``(len(indices), n)``; another stream gives other numbers."""
-        return _shift_right(self._bits(n, stream), 40).float() * 2.0**-24
+        # Each 64 bits give two numbers: the highest 24 of each half, as many as a float32 holds.
+        bits = self._bits((n + 1) // 2, stream)
+        both = torch.stack([_shift_right(bits, 40), (bits >> 8) & 0xFFFFFF], dim=2)
+        return both.flatten(1)[:, :n].float() * 2.0**-24
 
     def normal(self, n: int, *, stream: int = 0) -> Tensor:
         """Standard normal numbers, float32 ``(len(indices), n)``."""

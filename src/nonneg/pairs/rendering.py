@@ -78,7 +78,6 @@ def _mapped(plan: ViewPlan, size_in: Size, size_out: Size) -> _Maps:
     left, width = left * size_in[1], width * size_in[1]
     begin = torch.where(plan.mirrored, left + width, left)
     extent = torch.where(plan.mirrored, -width, width)
-    brightness, contrast = plan.brightness[:, None, None, None], plan.contrast[:, None, None, None]
     return _Maps(
         centres_down=crop_centres(top, height, size_out[0]),
         reach_down=height / size_out[0],
@@ -86,8 +85,8 @@ def _mapped(plan: ViewPlan, size_in: Size, size_out: Size) -> _Maps:
         reach_across=width / size_out[1],
         sigma=plan.sigma,
         chroma=chroma_map(plan.saturation, plan.hue),
-        gain=contrast * brightness,
-        lift=(1 - contrast) * brightness,
+        gain=plan.contrast * plan.brightness,
+        lift=(1 - plan.contrast) * plan.brightness,
         solarised=plan.solarised,
     )
 
@@ -104,8 +103,8 @@ def _render(images: Tensor, maps: _Maps, settings: ViewSettings, *, out: Tensor)
     views = _resampled_down(views, down)
     if settings.jitter_rate:
         offset = maps.lift * mean_grey(views)
-        views.mul_(maps.gain).add_(offset)
-    torch.clamp(views.view(out.shape), 0, 1, out=out)
+        views.mul_(maps.gain[:, None, None]).add_(offset[:, None, None])
+    torch.clamp(views.unflatten(1, out.shape[:2]).permute(1, 2, 0, 3, 4), 0, 1, out=out)
     if settings.solarise_rate:
         chosen = maps.solarised.view(*out.shape[:2], 1, 1, 1)
         inverted = chosen & (out >= settings.solarise_threshold)
@@ -133,7 +132,9 @@ def _resampled_across(images: Tensor, across: Tensor) -> Tensor:
     """Images ``(n, c, h, w)``, several times over, by ``(n_views, w_out, w)``."""
     n, channels, height, width = images.shape
     pixels = _taken("pixels", (n, channels * height, width), images)
-    torch.div(images.reshape(pixels.shape), 255 if images.dtype == torch.uint8 else 1, out=pixels)
+    pixels.copy_(images.reshape(pixels.shape))
+    if images.dtype == torch.uint8:
+        pixels.div_(255)
     views = _taken("across done", (len(across), channels * height, across.shape[1]), images)
     for weights, view in zip(across.split(n), views.split(n), strict=True):
         torch.bmm(pixels, weights.transpose(1, 2), out=view)
@@ -141,14 +142,13 @@ def _resampled_across(images: Tensor, across: Tensor) -> Tensor:
 
 
 def _resampled_down(views: Tensor, down: Tensor) -> Tensor:
-    """Views ``(n_views, c, h, w_out)`` by ``(n_views, h_out, h)``."""
-    n_views, channels = views.shape[:2]
-    if channels > 1:
-        each = _taken("down each", (n_views, channels, *down.shape[1:]), views)
-        down = each.copy_(down[:, None].expand_as(each)).flatten(0, 1)
-    done = _taken("down done", (len(down), down.shape[1], views.shape[3]), views)
-    torch.bmm(down, views.flatten(0, 1), out=done)
-    return done.view(n_views, channels, *done.shape[1:])
+    """Views ``(n_views, c, h, w_out)`` by ``(n_views, h_out, h)``, channels first."""
+    n_views, channels, _, width = views.shape
+    done = _taken("down done", (channels, n_views, down.shape[1], width), views)
+    # One product for each channel: a single one would need a copy of the weights for each.
+    for channel in range(channels):
+        torch.bmm(down, views[:, channel], out=done[channel])
+    return done
 
 
 def _taken(name: str, shape: Sequence[int], like: Tensor) -> Tensor:
