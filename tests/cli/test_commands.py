@@ -219,6 +219,16 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+def test_an_error_of_the_system_names_the_file(run, tmp_path):
+    (tmp_path / "folder.npz").mkdir()
+    ended = nonneg("embed", run, "digits", "--out", tmp_path / "folder.npz")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: cannot write {tmp_path / 'folder.npz'}: ")
+    (tmp_path / "config.json").mkdir()
+    ended = nonneg("embed", tmp_path, "digits")
+    assert ended.stderr == f"error: {tmp_path / 'config.json'}: Is a directory\n"
+
+
 def test_debug_shows_the_traceback(tmp_path):
     with pytest.raises(ValueError, match="there is no preset 'digit'"):
         nonneg("train", "digit", "--debug", cwd=tmp_path)

@@ -33,8 +33,14 @@ def main() -> None:
     except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
         if debug:
             raise
-        text = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
         Console(stderr=True).print(
-            f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True
+            f"[bold red]error:[/] {escape(_sentence(error))}", highlight=False, soft_wrap=True
         )
         sys.exit(1)
+
+
+def _sentence(error: Exception) -> str:
+    """What to say of an error: the system's own words come with the file that they are about."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

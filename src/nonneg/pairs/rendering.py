@@ -15,7 +15,7 @@ from nonneg.pairs.view_settings import ViewSettings
 Size = tuple[int, int]
 
 # Numbers in one intermediate result; more images than that are worked on in portions.
-_MOST_FLOATS = {"cpu": 2**22}
+_MOST_FLOATS = {"cpu": 2**21}
 _MOST_FLOATS_ELSEWHERE = 2**26
 
 _buffers = Buffers()
