@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 # Luminance of the NTSC primaries (ITU-R BT.601), as in Pillow and torchvision.
-_GREY = torch.tensor([0.299, 0.587, 0.114])
-_TO_GREY = _GREY.expand(3, 3)
+_LUMINANCE = (0.299, 0.587, 0.114)
+_TO_GREY = torch.tensor(_LUMINANCE).expand(3, 3)
 _CHROMA = torch.eye(3) - _TO_GREY
 # A quarter turn about the grey axis, brought back to the same luminance: turned twice, a chroma
 # is its negative. A third of a full turn takes the chroma of red to that of green.
@@ -33,8 +33,9 @@ def chroma_map(saturation: Tensor, hue: Tensor) -> Tensor:
 
 
 def mean_grey(views: Tensor) -> Tensor:
-    """The mean luminance of each view, ``(n,)``, of views with channels first, ``(c, n, h, w)``."""
-    means = views.flatten(2).mean(2)
-    if len(means) == 3:
-        means = means * _GREY.to(views.device)[:, None]
-    return means.sum(0)
+    """The mean luminance ``(...)`` of views with channels first, ``(c, ..., h, w)``."""
+    means = views.flatten(-2).mean(-1)
+    if len(means) == 1:
+        return means[0]
+    grey: Tensor = sum(weight * mean for weight, mean in zip(_LUMINANCE, means, strict=True))
+    return grey

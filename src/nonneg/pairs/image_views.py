@@ -15,7 +15,7 @@ class ImageViews:
     """Two augmented views of each image, made for the whole batch at once on its device.
 
     What happens to a sample depends on seed, epoch and sample alone. On a CPU its views are equal
-    bit by bit whatever the batch around it; on a GPU to about 1e-6.
+    bit by bit whatever the batch around it; on other devices up to rounding.
 
     Args:
         settings: What may happen to an image.

@@ -41,7 +41,7 @@ def rendered(images: Tensor, plan: ViewPlan, settings: ViewSettings, size: Size)
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
         for start in range(0, n, step):
             rows = slice(start, start + step)
-            part = (numbers.unflatten(0, (n_each, n))[:, rows].flatten(0, 1) for numbers in maps)
+            part = (numbers.unflatten(0, (n_each, n))[:, rows] for numbers in maps)
             _render(images[rows], _Maps(*part), settings, out=views[:, rows])
     return views.flatten(0, 1)
 
@@ -59,7 +59,7 @@ def check_images(images: Tensor, n_draws: int) -> None:
 
 
 class _Maps(NamedTuple):
-    """What a plan comes to, all small and with one row for each image."""
+    """What a plan comes to: small tensors ``(n_views, ...)``, in parts ``(n_each, n, ...)``."""
 
     centres_down: Tensor
     reach_down: Tensor
@@ -93,62 +93,72 @@ def _mapped(plan: ViewPlan, size_in: Size, size_out: Size) -> _Maps:
 
 def _render(images: Tensor, maps: _Maps, settings: ViewSettings, *, out: Tensor) -> None:
     """Write views of images ``(n, c, h, w)`` to ``(n_each, n, c, h_out, w_out)``."""
-    channels = images.shape[1]
-    down, across = _weights(maps, settings, images.shape[2:], out.shape[3:])
-    views = _resampled_across(images, across)
-    # Rows of weights sum to 1, so that colours may change before, between or after the products.
-    if channels == 3 and (settings.jitter_rate or settings.grey_rate):
-        coloured = _taken("coloured", views.flatten(2).shape, views)
-        views = torch.bmm(maps.chroma, views.flatten(2), out=coloured).view(views.shape)
-    views = _resampled_down(views, down)
-    if settings.jitter_rate:
-        offset = maps.lift * mean_grey(views)
-        views.mul_(maps.gain[:, None, None]).add_(offset[:, None, None])
-    torch.clamp(views.unflatten(1, out.shape[:2]).permute(1, 2, 0, 3, 4), 0, 1, out=out)
+    planes = _resampled(images, *_weights(maps, settings, images.shape[2:]), out.shape[3:])
+    # Rows of weights sum to 1, so that colours may change after the products as well as before.
+    if settings.jitter_rate or settings.grey_rate:
+        _recolour(planes, maps, out=out)
+    else:
+        out.copy_(planes[:-1].permute(1, 2, 0, 3, 4))
+    out.clamp_(0, 1)
     if settings.solarise_rate:
-        chosen = maps.solarised.view(*out.shape[:2], 1, 1, 1)
+        chosen = maps.solarised[:, :, None, None, None]
         inverted = chosen & (out >= settings.solarise_threshold)
         torch.where(inverted, 1 - out, out, out=out)
 
 
-def _weights(
-    maps: _Maps, settings: ViewSettings, size_in: Sequence[int], size_out: Sequence[int]
-) -> tuple[Tensor, Tensor]:
-    """What takes rows of images to rows of views, and columns to columns."""
-    down = _taken("down", (*maps.centres_down.shape, size_in[0]), maps.sigma)
-    across = _taken("across", (*maps.centres_across.shape, size_in[1]), maps.sigma)
-    crop_weights(maps.centres_down, maps.reach_down, size_in[0], out=down)
-    crop_weights(maps.centres_across, maps.reach_across, size_in[1], out=across)
+def _weights(maps: _Maps, settings: ViewSettings, size_in: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """What takes rows of an image to rows of its views, and columns to columns.
+
+    Returns:
+        ``(n · n_each, h_out, h)`` and ``(n · n_each, w_out, w)``: all views of the first image
+        come first.
+    """
+    centres_down, reach_down, centres_across, reach_across, sigma = (
+        numbers.transpose(0, 1).flatten(0, 1) for numbers in maps[:5]
+    )
+    down = _taken("down", (*centres_down.shape, size_in[0]), sigma)
+    across = _taken("across", (*centres_across.shape, size_in[1]), sigma)
+    crop_weights(centres_down, reach_down, size_in[0], out=down)
+    crop_weights(centres_across, reach_across, size_in[1], out=across)
     if settings.blur_rate:
-        blurred = maps.sigma.nonzero()[:, 0]
-        sigma = maps.sigma[blurred]
-        blurs = {n_pixels: blur_weights(sigma, n_pixels) for n_pixels in set(size_out)}
+        blurred = sigma.nonzero()[:, 0]
+        sizes = {down.shape[1], across.shape[1]}
+        blurs = {n_pixels: blur_weights(sigma[blurred], n_pixels) for n_pixels in sizes}
         for weights in (down, across):
             weights[blurred] = blurs[weights.shape[1]].bmm(weights[blurred])
     return down, across
 
 
-def _resampled_across(images: Tensor, across: Tensor) -> Tensor:
-    """Images ``(n, c, h, w)``, several times over, by ``(n_views, w_out, w)``."""
+def _resampled(images: Tensor, down: Tensor, across: Tensor, size: Sequence[int]) -> Tensor:
+    """The channels of all views as planes, and room for one more, ``(c + 1, n_each, n, *size)``."""
     n, channels, height, width = images.shape
+    n_each = len(down) // n
     pixels = _taken("pixels", (n, channels * height, width), images)
     pixels.copy_(images.reshape(pixels.shape))
     if images.dtype == torch.uint8:
         pixels.div_(255)
-    views = _taken("across done", (len(across), channels * height, across.shape[1]), images)
-    for weights, view in zip(across.split(n), views.split(n), strict=True):
-        torch.bmm(pixels, weights.transpose(1, 2), out=view)
-    return views.view(len(across), channels, height, -1)
+    narrowed = _taken("narrowed", (n, channels * height, n_each * size[1]), images)
+    torch.bmm(pixels, across.view(n, -1, width).transpose(1, 2), out=narrowed)
+    narrowed = narrowed.view(n, channels, height, n_each, size[1])
+    planes = _taken("planes", (channels + 1, n_each, n, *size), images)
+    for view, weights in enumerate(down.view(n, n_each, size[0], height).unbind(1)):
+        for channel in range(channels):
+            torch.bmm(weights, narrowed[:, channel, :, view], out=planes[channel, view])
+    return planes
 
 
-def _resampled_down(views: Tensor, down: Tensor) -> Tensor:
-    """Views ``(n_views, c, h, w_out)`` by ``(n_views, h_out, h)``, channels first."""
-    n_views, channels, _, width = views.shape
-    done = _taken("down done", (channels, n_views, down.shape[1], width), views)
-    # One product for each channel: a single one would need a copy of the weights for each.
-    for channel in range(channels):
-        torch.bmm(down, views[:, channel], out=done[channel])
-    return done
+def _recolour(planes: Tensor, maps: _Maps, *, out: Tensor) -> None:
+    """Write planes with changed colours to ``(n_each, n, c, *size)``; overwrites the last plane."""
+    colours, ones = planes[:-1], planes[-1]
+    gain, offset = maps.gain[:, :, None, None], (maps.lift * mean_grey(colours))[:, :, None, None]
+    if len(colours) == 1:
+        out[:, :, 0] = colours[0].mul_(gain).add_(offset)
+        return
+    # An affine map of three planes is a linear map of four, of which one is constant.
+    ones.fill_(1)
+    affine = torch.cat([maps.chroma * gain, offset.expand(-1, -1, 3, 1)], dim=3)
+    for view, each in enumerate(affine):
+        torch.bmm(each, planes[:, view].flatten(2).transpose(0, 1), out=out[view].flatten(2))
 
 
 def _taken(name: str, shape: Sequence[int], like: Tensor) -> Tensor:
