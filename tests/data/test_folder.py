@@ -116,7 +116,8 @@ def test_neighbouring_crops_of_one_image_read_it_once(split_root, monkeypatch):
 def test_boxes_that_touch_the_border_with_rounding_are_taken(split_root):
     top = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
     boxes = torch.cat([top, 1 - top], dim=1)
-    ImageFolder(split_root).crops(torch.zeros(200, dtype=torch.int64), boxes, 2)
+    crops = ImageFolder(split_root).crops(torch.zeros(200, dtype=torch.int64), boxes, 2)
+    assert crops.shape == (200, 3, 2, 2)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nonneg import files
+from nonneg.metrics.rows import unit_rows
 
 
 def top_samples(features: Tensor, n_top: int) -> Tensor:
@@ -16,8 +17,7 @@ def top_samples(features: Tensor, n_top: int) -> Tensor:
     Rows are scaled to length 1 first, as everywhere; signed features count by absolute value. Of
     equal samples the lower number comes first.
     """
-    length = features.norm(dim=1, keepdim=True)
-    strength = (features / torch.where(length > 0, length, 1.0)).abs()
+    strength = unit_rows(features).abs()
     return strength.argsort(dim=0, descending=True, stable=True)[:n_top].T
 
 
@@ -63,8 +63,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 def _most_expected(features: Tensor, n: int) -> Tensor:
     """The n features with the largest mean absolute value over unit rows, strongest first."""
-    length = features.norm(dim=1, keepdim=True)
-    strength = (features / torch.where(length > 0, length, 1.0)).abs().mean(0)
+    strength = unit_rows(features).abs().mean(0)
     return strength.argsort(descending=True, stable=True)[:n]
 
 
