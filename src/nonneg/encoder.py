@@ -1,7 +1,7 @@
 """What is trained and kept? Backbone, projector and the non-negative transform, as one module."""
 
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -93,9 +93,9 @@ class Encoder(nn.Module):
         if settings.backbone is not None:
             backbone = backbones.build(settings.backbone, self.sample_shape)
         assert backbone is not None
-        hidden_size = _hidden_size(backbone, self.sample_shape)
+        self.hidden_size = _hidden_size(backbone, self.sample_shape)
         self.backbone = backbones.Frozen(backbone) if settings.frozen else backbone
-        self.projector = projector(hidden_size, settings.projector)
+        self.projector = projector(self.hidden_size, settings.projector)
         self.nonnegative = NonNegative(settings.nonnegative)
         self._mean: Tensor
         self._std: Tensor
@@ -118,9 +118,14 @@ class Encoder(nn.Module):
         Args:
             inputs: ``(n, *sample_shape)``; uint8 pixels are divided by 255.
         """
-        hidden = self.backbone(self._scaled(inputs))  # (n, h)
+        hidden = self.hidden(inputs)  # (n, h)
         scores = self.projector(hidden)  # (n, d)
         return Encoded(hidden, scores, self.nonnegative(scores))
+
+    def hidden(self, inputs: Tensor) -> Tensor:
+        """Only the backbone's output ``(n, h)`` of a batch, with gradient."""
+        hidden: Tensor = self.backbone(self._scaled(inputs))
+        return hidden
 
     @torch.no_grad()
     def encode(
@@ -152,6 +157,13 @@ class Encoder(nn.Module):
         finally:
             self.train(was_training)
         return Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the encoder before it has learnt anything, as plain values."""
+        return {
+            "encoder": self.settings.model_dump(mode="json"),
+            "sample_shape": list(self.sample_shape),
+        }
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder."""

@@ -1,5 +1,6 @@
 """Which two views has an image file? Crops cut by the process that decodes it, colours later."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from nonneg.data import Data
 from nonneg.pairs.draws import Draws
-from nonneg.pairs.plan import drawn_plan
+from nonneg.pairs.plan import VIEW_STREAMS, drawn_plan
 from nonneg.pairs.protocol import Batch
 from nonneg.pairs.rendering import check_images, rendered
 from nonneg.pairs.view_settings import ViewSettings
@@ -78,6 +79,14 @@ class FileViews:
         Args:
             batch: ``inputs`` are what ``prepare`` gave.
         """
+        view_a, view_b = self._views(batch, VIEW_STREAMS).tensor_split(2)
+        return view_a, view_b
+
+    def one_view(self, batch: Batch) -> Tensor:
+        """The first of the two views alone, for learning from labels."""
+        return self._views(batch, VIEW_STREAMS[:1])
+
+    def _views(self, batch: Batch, streams: Sequence[int]) -> Tensor:
         crops = batch.inputs
         if crops.ndim != 5 or crops.shape[1] != 2:
             raise ValueError(
@@ -85,9 +94,8 @@ class FileViews:
                 f"got {tuple(crops.shape)}"
             )
         check_images(crops[:, 0], len(batch.draws.indices))
-        images = crops.transpose(0, 1).flatten(0, 1)
-        plan = drawn_plan(self.settings, batch.draws)
+        images = crops[:, : len(streams)].transpose(0, 1).flatten(0, 1)
+        plan = drawn_plan(self.settings, batch.draws, streams=streams)
         whole = torch.tensor([0.0, 0.0, 1.0, 1.0], device=crops.device).expand_as(plan.boxes)
         plan, size = replace(plan, boxes=whole), (crops.shape[3], crops.shape[4])
-        view_a, view_b = rendered(images, plan, self.settings, size).tensor_split(2)
-        return view_a, view_b
+        return rendered(images, plan, self.settings, size)

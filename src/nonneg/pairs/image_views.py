@@ -1,10 +1,11 @@
 """Which two views has an image? Two random crops of it, each with its own colours and blur."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from nonneg.pairs.plan import drawn_plan
+from nonneg.pairs.plan import VIEW_STREAMS, drawn_plan
 from nonneg.pairs.protocol import Batch
 from nonneg.pairs.rendering import check_images, rendered
 from nonneg.pairs.view_settings import ViewSettings
@@ -44,11 +45,18 @@ class ImageViews:
         Args:
             batch: ``inputs`` are uint8 or floats in [0, 1], ``(n, c, h, w)``, with 1 or 3 channels.
         """
+        view_a, view_b = self._views(batch, VIEW_STREAMS).tensor_split(2)
+        return view_a, view_b
+
+    def one_view(self, batch: Batch) -> Tensor:
+        """The first of the two views alone, for learning from labels."""
+        return self._views(batch, VIEW_STREAMS[:1])
+
+    def _views(self, batch: Batch, streams: Sequence[int]) -> Tensor:
         images = batch.inputs
         check_images(images, len(batch.draws.indices))
         height, width = images.shape[2:]
         size = (height, width) if self.size is None else (self.size, self.size)
         stretch = (width * size[0]) / (height * size[1])
-        plan = drawn_plan(self.settings, batch.draws, stretch=stretch)
-        view_a, view_b = rendered(images, plan, self.settings, size).tensor_split(2)
-        return view_a, view_b
+        plan = drawn_plan(self.settings, batch.draws, streams=streams, stretch=stretch)
+        return rendered(images, plan, self.settings, size)

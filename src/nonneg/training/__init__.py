@@ -1,17 +1,26 @@
 """Training: one loop that can be killed and resumed, with every setting in one place."""
 
-from nonneg.training.loop import TrainResult, train
+from nonneg.training.classifier import Classifier
+from nonneg.training.loop import TrainResult, run_task, train
 from nonneg.training.optimizers import LARS
 from nonneg.training.run_folder import read_history
 from nonneg.training.settings import LoopSettings, LossSettings, OptimizerSettings, TrainConfig
+from nonneg.training.supervised import Supervised, View, as_it_is
+from nonneg.training.task import Task
 
 __all__ = [
     "LARS",
+    "Classifier",
     "LoopSettings",
     "LossSettings",
     "OptimizerSettings",
+    "Supervised",
+    "Task",
     "TrainConfig",
     "TrainResult",
+    "View",
+    "as_it_is",
     "read_history",
+    "run_task",
     "train",
 ]

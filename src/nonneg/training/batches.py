@@ -7,16 +7,17 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from nonneg.data import Data
-from nonneg.pairs import Batch, Draws, Pairs
+from nonneg.pairs import Batch, Draws
+from nonneg.training.task import Prepare
 
 
 class _Fetched(Dataset[Tensor]):
     """Batch number → its inputs; what worker processes run."""
 
     def __init__(
-        self, data: Data, pairs: Pairs, batches: list[Tensor], seed: int, epoch: int
+        self, data: Data, prepare: Prepare | None, batches: list[Tensor], seed: int, epoch: int
     ) -> None:
-        self.data, self.pairs, self.batches = data, pairs, batches
+        self.data, self.prepare, self.batches = data, prepare, batches
         self.seed, self.epoch = seed, epoch
 
     def __len__(self) -> int:
@@ -24,16 +25,14 @@ class _Fetched(Dataset[Tensor]):
 
     def __getitem__(self, number: int) -> Tensor:
         indices = self.batches[number]
-        prepare = getattr(self.pairs, "prepare", None)
-        if prepare is None:
+        if self.prepare is None:
             return self.data.fetch(indices)
-        prepared: Tensor = prepare(self.data, indices, Draws(self.seed, self.epoch, indices))
-        return prepared
+        return self.prepare(self.data, indices, Draws(self.seed, self.epoch, indices))
 
 
 def loaded_batches(
     data: Data,
-    pairs: Pairs,
+    prepare: Prepare | None,
     batches: list[Tensor],
     *,
     seed: int,
@@ -45,14 +44,14 @@ def loaded_batches(
 
     Args:
         data: Where samples come from.
-        pairs: Asked to ``prepare`` the inputs in the worker, if it can.
+        prepare: Makes the inputs of a batch, in the worker; None fetches samples as they are.
         batches: The sample numbers of each batch.
         seed: Of the run.
         epoch: Counted from 0.
         n_workers: Processes that fetch; 0 fetches here.
         device: Where the batches go.
     """
-    fetched = _Fetched(data, pairs, batches, seed, epoch)
+    fetched = _Fetched(data, prepare, batches, seed, epoch)
     loader = DataLoader(
         fetched, batch_size=None, num_workers=n_workers, pin_memory=device.type == "cuda"
     )

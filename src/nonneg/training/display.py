@@ -6,6 +6,16 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+# What a line says of an epoch, as far as its record has it.
+_WORDS = {
+    "loss": "loss {:.4f}",
+    "alive_features": "alive {}",
+    "sparsity": "sparsity {:.3f}",
+    "class_consistency": "class consistency {:.3f}",
+    "accuracy": "accuracy {:.1%}",
+    "images_per_second": "{:,.0f} images/s",
+}
+
 
 class Display:
     """A progress bar over all steps of a run, and a line for each finished epoch.
@@ -53,16 +63,15 @@ class Display:
 
     def epoch(self, record: dict[str, Any]) -> None:
         """Print one line for a finished epoch."""
-        consistency = record.get("class_consistency")
         parts = [
             f"epoch {record['epoch']:>3}/{self.n_epochs}",
-            f"loss {record['loss']:.4f}",
-            f"alive {record['alive_features']}",
-            f"sparsity {record['sparsity']:.3f}",
-            "" if consistency is None else f"class consistency {consistency:.3f}",
-            f"{record['images_per_second']:,.0f} images/s",
+            *(
+                words.format(record[key])
+                for key, words in _WORDS.items()
+                if record.get(key) is not None
+            ),
         ]
-        self.say(" · ".join(part for part in parts if part))
+        self.say(" · ".join(parts))
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""

@@ -1,7 +1,6 @@
-"""How is an encoder trained? One loop: two views, their features, the loss, a step."""
+"""How does training go? One loop: batches, their gradients, a step; saved so that it can resume."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,12 +12,13 @@ from torch import Tensor
 
 from nonneg.data import Data, check
 from nonneg.encoder import Encoder
-from nonneg.losses import gathered, info_nce, spectral_contrastive
 from nonneg.pairs import Pairs
+from nonneg.training.contrastive import Contrastive
 from nonneg.training.order import check_batch
 from nonneg.training.run import Run, launched_fabric, run_identity
 from nonneg.training.run_folder import RunFolder
-from nonneg.training.settings import LossSettings, TrainConfig
+from nonneg.training.settings import TrainConfig
+from nonneg.training.task import Task
 
 
 @dataclass(frozen=True)
@@ -58,18 +58,49 @@ def train(
         resume: Continue from the last checkpoint; starts at the beginning if there is none.
         console: Where progress is shown; standard output by default.
     """
+    return run_task(
+        Contrastive(encoder, pairs, config),
+        data,
+        config,
+        out=out,
+        held_out=held_out,
+        resume=resume,
+        console=console,
+    )
+
+
+def run_task(
+    task: Task,
+    data: Data,
+    config: TrainConfig,
+    *,
+    out: str | Path,
+    held_out: Data | None = None,
+    resume: bool = False,
+    console: Console | None = None,
+) -> TrainResult:
+    """Train whatever a task says, in place, and leave it with its history in a run folder.
+
+    Args:
+        task: What learns, and how.
+        data: To learn from.
+        config: Optimiser, schedule and machine.
+        out: The run folder.
+        held_out: Measured after each epoch; a draw of the training data where absent.
+        resume: Continue from the last checkpoint.
+        console: Where progress is shown.
+    """
     fabric = launched_fabric(config.training)
     check_batch(len(data), config.training, n_ranks=fabric.world_size)
     check(data)
     folder = RunFolder(out)
     if fabric.is_global_zero:
-        folder.claim(run_identity(encoder, data, pairs, config), resume=resume)
+        folder.claim(run_identity(task, data, config), resume=resume)
     fabric.barrier()
     run = Run(
         fabric,
-        encoder,
+        task,
         data,
-        pairs,
         config,
         folder=folder,
         held_out=held_out or data,
@@ -95,22 +126,22 @@ def train(
 
 def _train_epoch(run: Run) -> bool:
     """Train on what is left of the running epoch; False if the run was asked to stop."""
-    loss_function = _loss(run.config.loss)
-    run.encoder.train()
+    run.task.module.train()
     began = time.perf_counter()
     for batch in run.batches_left():
-        view_a, view_b = run.pairs(batch)
         step_is_due = (run.position.batch + 1) % run.loop.accumulate == 0
         with run.fabric.no_backward_sync(run.model, enabled=not step_is_due):
-            features = run.model(torch.cat([view_a, view_b])).features
-            loss = loss_function(*_of_all_processes(features))
-            run.fabric.backward(loss / run.loop.accumulate)
+            loss = run.task.learn(run.model, batch, partial(_backward, run))
         if run.count(loss):
             _step(run)
             if run.end_step(began):
                 return False
             began = time.perf_counter()
     return True
+
+
+def _backward(run: Run, loss: Tensor) -> None:
+    run.fabric.backward(loss / run.loop.accumulate)
 
 
 def _step(run: Run) -> None:
@@ -120,15 +151,3 @@ def _step(run: Run) -> None:
         run.fabric.clip_gradients(run.model, run.fabric_optimizer, max_norm=run.loop.clip_norm)
     run.fabric_optimizer.step()
     run.fabric_optimizer.zero_grad(set_to_none=True)
-
-
-def _loss(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
-    if settings.name == "info_nce":
-        return partial(info_nce, temperature=settings.temperature)
-    return spectral_contrastive
-
-
-def _of_all_processes(features: Tensor) -> tuple[Tensor, Tensor]:
-    """Both views ``(n, d)`` of the whole batch, from the rows of this process ``(2 n, d)``."""
-    view_a, view_b = gathered(features).chunk(2, dim=1)
-    return view_a.flatten(0, 1), view_b.flatten(0, 1)

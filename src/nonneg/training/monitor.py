@@ -8,7 +8,6 @@ from torch import Tensor
 
 from nonneg import metrics
 from nonneg.data import Data
-from nonneg.encoder import Encoder
 from nonneg.losses import info_nce_bounds
 from nonneg.training.settings import TrainConfig
 
@@ -18,15 +17,13 @@ MAX_ZERO_ROWS = 0.5
 MIN_ALIVE = 0.02
 
 
-def measurements(encoder: Encoder, samples: Tensor, labels: Tensor | None) -> dict[str, Any]:
-    """What the history says of the features of some samples.
+def measurements(features: Tensor, labels: Tensor | None) -> dict[str, Any]:
+    """What the history says of some features.
 
     Args:
-        encoder: Measured in evaluation mode; left as it was.
-        samples: ``(n, *sample_shape)``.
+        features: Of held-out samples, ``(n, d)``.
         labels: ``(n,)``; without them there is no class consistency.
     """
-    features = encoder.encode(samples).features
     sparsity = metrics.sparsity(features)
     record: dict[str, Any] = {
         "alive_features": sparsity.n_alive,

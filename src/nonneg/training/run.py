@@ -11,19 +11,19 @@ from rich.console import Console
 from torch import Tensor
 
 from nonneg.data import Data
-from nonneg.encoder import Encoder
-from nonneg.pairs import Batch, Pairs
+from nonneg.pairs import Batch
 from nonneg.training.batches import loaded_batches
 from nonneg.training.checkpoint import Position, load_checkpoint, save_checkpoint
 from nonneg.training.display import Display
 from nonneg.training.interruption import Interruption
 from nonneg.training.loggers import log, loggers
-from nonneg.training.monitor import collapse_warning, measurements, monitored, progress_rate
+from nonneg.training.monitor import monitored
 from nonneg.training.optimizers import optimizer
 from nonneg.training.order import epoch_batches
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.schedule import learning_rate_factor
 from nonneg.training.settings import LoopSettings, TrainConfig
+from nonneg.training.task import Task
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -37,9 +37,8 @@ class Run:
 
     Args:
         fabric: The processes and devices.
-        encoder: What learns; moved to the device.
+        task: What learns, and how; moved to the device.
         data: To learn from.
-        pairs: Which views belong together.
         config: All settings.
         folder: Already claimed.
         held_out: Measured after each epoch.
@@ -49,19 +48,18 @@ class Run:
     def __init__(
         self,
         fabric: "Fabric",
-        encoder: Encoder,
+        task: Task,
         data: Data,
-        pairs: Pairs,
         config: TrainConfig,
         *,
         folder: RunFolder,
         held_out: Data,
         console: Console,
     ) -> None:
-        self.fabric, self.encoder, self.data, self.pairs = fabric, encoder, data, pairs
+        self.fabric, self.task, self.data = fabric, task, data
         self.config, self.loop, self.folder = config, config.training, folder
-        self.optimizer = optimizer(encoder, config.optimizer)
-        self.model, self.fabric_optimizer = fabric.setup(encoder, self.optimizer)
+        self.optimizer = optimizer(task.module, config.optimizer)
+        self.model, self.fabric_optimizer = fabric.setup(task.module, self.optimizer)
         self.watched = monitored(held_out, self.loop.monitor_samples)
         self.interruption = Interruption()
         self.position = Position()
@@ -80,7 +78,7 @@ class Run:
     def take_up(self) -> None:
         """Go to the last checkpoint; a run without one saves its beginning."""
         found = load_checkpoint(
-            self.folder.checkpoints, self.encoder, self.optimizer, say=self.display.say
+            self.folder.checkpoints, self.task.module, self.optimizer, say=self.display.say
         )
         # All have looked before the first one writes, or some would find what was not there.
         self.fabric.barrier()
@@ -110,7 +108,7 @@ class Run:
         last = self.steps_per_epoch * self.loop.accumulate
         return loaded_batches(
             self.data,
-            self.pairs,
+            self.task.prepare,
             batches[self.position.batch : last],
             seed=self.config.seed,
             epoch=epoch,
@@ -156,14 +154,8 @@ class Run:
             "epoch": position.epoch + 1,
             "step": position.step,
             "loss": loss,
-            "progress_rate": progress_rate(
-                loss,
-                batch_size=self.loop.batch_size,
-                is_nonnegative=self.encoder.is_nonnegative,
-                config=self.config,
-            ),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
-            **measurements(self.encoder, *self.watched),
+            **self.task.measured(loss, *self.watched),
             "seconds": position.seconds,
             "images_per_second": self._images_per_second(),
         }
@@ -180,14 +172,16 @@ class Run:
     def finish(self) -> None:
         """Save the encoder that came out."""
         if self.fabric.is_global_zero:
-            self.encoder.save(self.folder.path)
+            self.task.save(self.folder.path)
         self.fabric.barrier()
 
     def save(self) -> None:
         """Write a checkpoint of this very moment."""
         self.position.loss_sum = float(self.loss_sum)
         if self.fabric.is_global_zero:
-            save_checkpoint(self.folder.checkpoints, self.encoder, self.optimizer, self.position)
+            save_checkpoint(
+                self.folder.checkpoints, self.task.module, self.optimizer, self.position
+            )
         self.fabric.barrier()
 
     def mean_loss(self) -> float:
@@ -209,7 +203,7 @@ class Run:
         spoken = any("warning" in earlier for earlier in self.position.history)
         if spoken or record["epoch"] <= self.loop.warmup_epochs + 1:
             return
-        warning = collapse_warning(record, self.encoder.n_features)
+        warning = self.task.warning(record)
         if warning:
             record["warning"] = warning
             self.display.say(f"warning: {warning}")
@@ -253,14 +247,6 @@ def launched_fabric(settings: LoopSettings) -> "Fabric":
     return fabric
 
 
-def run_identity(encoder: Encoder, data: Data, pairs: Pairs, config: TrainConfig) -> dict[str, Any]:
+def run_identity(task: Task, data: Data, config: TrainConfig) -> dict[str, Any]:
     """All that decides the result of a run, as plain values: what its folder stands for."""
-    settings = getattr(pairs, "settings", None)
-    name = getattr(pairs, "__qualname__", type(pairs).__qualname__)
-    return {
-        "encoder": encoder.settings.model_dump(mode="json"),
-        "sample_shape": list(encoder.sample_shape),
-        "n_samples": len(data),
-        "pairs": {"name": name, **(settings.model_dump(mode="json") if settings else {})},
-        **config.model_dump(mode="json"),
-    }
+    return {"n_samples": len(data), **task.identity(), **config.model_dump(mode="json")}

@@ -40,7 +40,7 @@ class RunFolder:
             write_json(self.path / RUN_FILE, {"settings": settings, "versions": _versions()})
             return
         there = read_json(self.path / RUN_FILE)["settings"]
-        changed = differences(_what_counts(there), _what_counts(_plain(settings)))
+        changed = differences(what_counts(there), what_counts(_plain(settings)))
         if changed:
             listed = "; ".join(
                 f"{key}: {old!r} there, {new!r} here" for key, old, new in changed[:3]
@@ -76,7 +76,8 @@ def read_history(folder: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def _what_counts(settings: dict[str, Any]) -> dict[str, Any]:
+def what_counts(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run without those that only say where it happens."""
     loop = settings.get("training", {})
     return {
         **settings,

@@ -1,0 +1,96 @@
+"""How does an encoder learn from pairs? Two views, their features, the loss."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nonneg.encoder import Encoder
+from nonneg.losses import gathered, info_nce, spectral_contrastive
+from nonneg.pairs import Batch, Pairs
+from nonneg.training.monitor import collapse_warning, measurements, progress_rate
+from nonneg.training.settings import LossSettings, TrainConfig
+from nonneg.training.task import Prepare
+
+
+class Contrastive:
+    """An encoder that learns from pairs: CL or NCL, as its transform says.
+
+    Args:
+        encoder: What learns.
+        pairs: Which two views belong together.
+        config: Its ``loss`` says what is minimised.
+    """
+
+    def __init__(self, encoder: Encoder, pairs: Pairs, config: TrainConfig) -> None:
+        self.encoder, self.pairs, self.config = encoder, pairs, config
+        self.loss = _loss(config.loss)
+
+    @property
+    def module(self) -> nn.Module:
+        """The encoder."""
+        return self.encoder
+
+    @property
+    def prepare(self) -> Prepare | None:
+        """That of the pairs, where they have one."""
+        return getattr(self.pairs, "prepare", None)
+
+    def learn(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
+        """Add the gradients of a batch; gives its loss, without gradient."""
+        view_a, view_b = self.pairs(batch)
+        features = model(torch.cat([view_a, view_b])).features
+        loss = self.loss(*_of_all_processes(features))
+        backward(loss)
+        return loss.detach()
+
+    def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
+        """How far the loss has come, and sparsity, alive features and consistency."""
+        return {
+            "progress_rate": progress_rate(
+                loss,
+                batch_size=self.config.training.batch_size,
+                is_nonnegative=self.encoder.is_nonnegative,
+                config=self.config,
+            ),
+            **measurements(self.encoder.encode(inputs).features, labels),
+        }
+
+    def warning(self, record: dict[str, Any]) -> str | None:
+        """One sentence if the features have collapsed."""
+        return collapse_warning(record, self.encoder.n_features)
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder."""
+        self.encoder.save(folder)
+
+    def identity(self) -> dict[str, Any]:
+        """The encoder's settings and the pairs."""
+        return {**self.encoder.identity(), "pairs": described(self.pairs)}
+
+
+def described(views: object) -> dict[str, Any]:
+    """The name of a ``Pairs`` or of a function or method, and its settings if it has some."""
+    settings = getattr(owner(views), "settings", None)
+    name = getattr(views, "__qualname__", type(views).__qualname__)
+    return {"name": name, **(settings.model_dump(mode="json") if settings else {})}
+
+
+def owner(views: object) -> object:
+    """The object of a method; anything else is its own."""
+    return getattr(views, "__self__", views)
+
+
+def _loss(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
+    if settings.name == "spectral":
+        return spectral_contrastive
+    return partial(info_nce, temperature=settings.temperature)
+
+
+def _of_all_processes(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Both views ``(n, d)`` of the whole batch, from the rows of this process ``(2 n, d)``."""
+    view_a, view_b = gathered(features).chunk(2, dim=1)
+    return view_a.flatten(0, 1), view_b.flatten(0, 1)

@@ -1,0 +1,73 @@
+"""How does a classifier learn from labels? One view of each sample, its class, cross entropy."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nonneg.pairs import Batch
+from nonneg.training.classifier import Classifier
+from nonneg.training.contrastive import described, owner
+from nonneg.training.task import Prepare
+
+View = Callable[[Batch], Tensor]
+
+
+def as_it_is(batch: Batch) -> Tensor:
+    """The view of a sample that is not to be changed: the sample."""
+    return batch.inputs
+
+
+class Supervised:
+    """A classifier that learns from labels.
+
+    Args:
+        classifier: What learns.
+        labels: Class numbers of all training samples, int64 ``(n,)``.
+        view: What the classifier is shown of a batch: ``(n, *sample_shape)``.
+    """
+
+    def __init__(self, classifier: Classifier, labels: Tensor, view: View = as_it_is) -> None:
+        self.classifier, self.labels, self.view = classifier, labels, view
+
+    @property
+    def module(self) -> nn.Module:
+        """The classifier."""
+        return self.classifier
+
+    @property
+    def prepare(self) -> Prepare | None:
+        """That of the view, where it has one."""
+        return getattr(owner(self.view), "prepare", None)
+
+    def learn(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
+        """Add the gradients of a batch; gives its loss, without gradient."""
+        labels = self.labels[batch.indices.cpu()].to(batch.indices.device)
+        loss = F.cross_entropy(model(self.view(batch)), labels)
+        backward(loss)
+        return loss.detach()
+
+    def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
+        """The accuracy on held-out samples."""
+        if labels is None:
+            return {}
+        right = self.classifier.predict(inputs) == labels
+        return {"accuracy": float(right.double().mean())}
+
+    def warning(self, record: dict[str, Any]) -> str | None:
+        """Nothing: a loss that is not a number stops the loop, all else shows in the accuracy."""
+        return None
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder and the head."""
+        self.classifier.save(folder)
+
+    def identity(self) -> dict[str, Any]:
+        """The encoder, the number of classes and the view."""
+        return {
+            **self.classifier.encoder.identity(),
+            "n_classes": self.classifier.head.out_features,
+            "view": described(self.view),
+        }

@@ -1,0 +1,58 @@
+"""What does the loop ask of that which is learnt? Gradients of a batch, and a word on how it is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from nonneg.data import Data
+from nonneg.pairs import Batch, Draws
+
+Prepare = Callable[[Data, Tensor, Draws], Tensor]
+
+
+class Task(Protocol):
+    """What is learnt from a batch. The loop owns order, steps, checkpoints and display."""
+
+    @property
+    def module(self) -> nn.Module:
+        """What learns, and what checkpoints hold."""
+        ...
+
+    @property
+    def prepare(self) -> Prepare | None:
+        """Reads the inputs of a batch where the data is, in a worker if there are any."""
+        ...
+
+    def learn(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
+        """Add the gradients of a batch; gives its loss, without gradient.
+
+        Args:
+            model: ``module``, wrapped for several processes.
+            batch: The share of this process.
+            backward: To be called with the loss, in place of ``loss.backward()``.
+        """
+        ...
+
+    def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
+        """What the history says at the end of an epoch, besides loss and time.
+
+        Args:
+            loss: The mean of the epoch.
+            inputs: Held-out samples ``(n, ...)``.
+            labels: Theirs, ``(n,)``, or None.
+        """
+        ...
+
+    def warning(self, record: dict[str, Any]) -> str | None:
+        """One sentence if an epoch's record shows that the run has failed; None if all is well."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what was learnt."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the result, besides data and configuration, as plain values."""
+        ...
