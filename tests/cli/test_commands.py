@@ -1,17 +1,12 @@
 """The commands as a user types them; errors are one sentence and leave earlier results alone."""
 
-import io
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from nonneg import Encoder
-from nonneg.cli import main
 from nonneg.data import load
 
 QUICK = [
@@ -23,25 +18,12 @@ QUICK = [
 ]
 
 
-def nonneg(*arguments, cwd="."):
-    """The command line without the seconds that a new process takes to import torch."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    argv = patch.object(sys, "argv", ["nonneg", *map(str, arguments)])
-    wide = patch.dict("os.environ", COLUMNS="200")
-    with argv, wide, chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
-
-
 def quick(*overrides):
     return [part for override in (*QUICK, *overrides) for part in ("--set", override)]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(nonneg, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "quick"
     ended = nonneg("train", "digits", *quick(), "--out", folder)
     assert ended.returncode == 0, ended.stderr
@@ -55,7 +37,7 @@ def test_a_run_folder_has_all_that_is_needed(run):
     assert names == ["checkpoints", "config.json", "history.jsonl", "model.safetensors", "run.json"]
 
 
-def test_embed_writes_the_features_of_the_encoder(run, tmp_path):
+def test_embed_writes_the_features_of_the_encoder(nonneg, run, tmp_path):
     ended = nonneg("embed", run, "digits", "--hidden", "--out", tmp_path / "Z.npz")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == f"360 samples × 32 features: {tmp_path / 'Z.npz'}"
@@ -68,7 +50,7 @@ def test_embed_writes_the_features_of_the_encoder(run, tmp_path):
     assert arrays["class_names"].tolist() == list("0123456789")
 
 
-def test_embed_reads_a_file_of_ones_own(run, tmp_path):
+def test_embed_reads_a_file_of_ones_own(nonneg, run, tmp_path):
     np.save(tmp_path / "mine.npy", np.zeros((3, 8, 8), np.uint8))
     ended = nonneg("embed", run, tmp_path / "mine.npy", "--out", tmp_path / "Z.npz")
     assert ended.returncode == 0, ended.stderr
@@ -76,7 +58,7 @@ def test_embed_reads_a_file_of_ones_own(run, tmp_path):
     assert "labels" not in np.load(tmp_path / "Z.npz")
 
 
-def test_presets_lists_each_with_what_it_is():
+def test_presets_lists_each_with_what_it_is(nonneg):
     ended = nonneg("presets")
     assert ended.returncode == 0, ended.stderr
     for name in ("digits", "sprites", "fashion-mnist", "cifar10-small", "cifar100", "imagenet100"):
@@ -84,13 +66,13 @@ def test_presets_lists_each_with_what_it_is():
 
 
 @pytest.mark.parametrize("command", [[], ["train"], ["embed"], ["demo"], ["presets"]])
-def test_help_has_an_example(command):
+def test_help_has_an_example(nonneg, command):
     ended = nonneg(*command, "--help")
     assert ended.returncode == 0
     assert not command or f"Example: nonneg {command[0]}" in ended.stdout
 
 
-def test_the_same_folder_is_never_written_over(run):
+def test_the_same_folder_is_never_written_over(nonneg, run):
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     again = nonneg("train", "digits", *quick(), "--out", run)
     assert again.returncode == 1
@@ -159,7 +141,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_sentence(case, tmp_path):
+def test_bad_input_is_one_sentence(nonneg, case, tmp_path):
     arguments, sentence = BAD[case]
     ended = nonneg(*arguments, cwd=tmp_path)
     assert ended.returncode == 1
@@ -184,7 +166,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("case", ARRAYS)
-def test_bad_arrays_are_one_sentence(case, tmp_path):
+def test_bad_arrays_are_one_sentence(nonneg, case, tmp_path):
     array, sentence = ARRAYS[case]
     np.save(tmp_path / "mine.npy", array)
     overrides = quick(f"data.name={tmp_path / 'mine.npy'}", "data.held_out=0")
@@ -196,7 +178,7 @@ def test_bad_arrays_are_one_sentence(case, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
+def test_a_folder_that_cannot_be_written(nonneg, tmp_path):
     (tmp_path / "file").write_text("mine")
     ended = nonneg("train", "digits", *quick(), "--out", tmp_path / "file" / "run")
     assert ended.returncode == 1
@@ -210,7 +192,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     )
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path):
+def test_a_folder_of_something_else_is_refused(nonneg, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     ended = nonneg("train", "digits", *quick(), "--out", tmp_path)
     assert ended.stderr == (
@@ -219,7 +201,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_an_error_of_the_system_names_the_file(run, tmp_path):
+def test_an_error_of_the_system_names_the_file(nonneg, run, tmp_path):
     (tmp_path / "folder.npz").mkdir()
     ended = nonneg("embed", run, "digits", "--out", tmp_path / "folder.npz")
     assert ended.returncode == 1
@@ -229,7 +211,7 @@ def test_an_error_of_the_system_names_the_file(run, tmp_path):
     assert ended.stderr == f"error: {tmp_path / 'config.json'}: Is a directory\n"
 
 
-def test_debug_shows_the_traceback(tmp_path):
+def test_debug_shows_the_traceback(nonneg, tmp_path):
     with pytest.raises(ValueError, match="there is no preset 'digit'"):
         nonneg("train", "digit", "--debug", cwd=tmp_path)
 

@@ -73,9 +73,7 @@ def test_spirals_are_learnt(tmp_path):
 def test_the_projector_does_not_learn(tmp_path):
     learner, untrained = classifier(), classifier()
     data = spirals()
-    run_task(
-        Supervised(learner, data.labels), data, config(2), out=tmp_path / "run", console=QUIET
-    )
+    run_task(Supervised(learner, data.labels), data, config(2), out=tmp_path / "run", console=QUIET)
     for name, parameter in untrained.encoder.projector.named_parameters():
         assert torch.equal(learner.encoder.projector.get_parameter(name), parameter), name
 

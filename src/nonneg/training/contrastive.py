@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoder
 from nonneg.losses import gathered, info_nce, spectral_contrastive
 from nonneg.pairs import Batch, Pairs
+from nonneg.training.chunks import learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.settings import LossSettings, TrainConfig
-from nonneg.training.task import Prepare
+from nonneg.training.task import Gradients, Prepare
 
 
 class Contrastive:
@@ -39,13 +40,18 @@ class Contrastive:
         """That of the pairs, where they have one."""
         return getattr(self.pairs, "prepare", None)
 
-    def learn(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
+    def learn(self, model: nn.Module, batch: Batch, gradients: Gradients) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
-        view_a, view_b = self.pairs(batch)
-        features = model(torch.cat([view_a, view_b])).features
-        loss = self.loss(*_of_all_processes(features))
-        backward(loss)
+        views = torch.cat(self.pairs(batch))
+        chunk_size = self.config.training.chunk_size
+        if chunk_size is not None and chunk_size < len(views):
+            return learn_in_chunks(model, views, chunk_size, self._loss_of, gradients)
+        loss = self._loss_of(model(views).features)
+        gradients.backward(loss)
         return loss.detach()
+
+    def _loss_of(self, features: Tensor) -> Tensor:
+        return self.loss(*_of_all_processes(features))
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
         """How far the loss has come, and sparsity, alive features and consistency."""

@@ -2,13 +2,11 @@
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from torch import Tensor
 
 from nonneg.data import Data, check
 from nonneg.encoder import Encoder
@@ -131,17 +129,13 @@ def _train_epoch(run: Run) -> bool:
     for batch in run.batches_left():
         step_is_due = (run.position.batch + 1) % run.loop.accumulate == 0
         with run.fabric.no_backward_sync(run.model, enabled=not step_is_due):
-            loss = run.task.learn(run.model, batch, partial(_backward, run))
+            loss = run.task.learn(run.model, batch, run)
         if run.count(loss):
             _step(run)
             if run.end_step(began):
                 return False
             began = time.perf_counter()
     return True
-
-
-def _backward(run: Run, loss: Tensor) -> None:
-    run.fabric.backward(loss / run.loop.accumulate)
 
 
 def _step(run: Run) -> None:

@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -115,6 +116,14 @@ class Run:
             n_workers=self.loop.n_workers,
             device=self.fabric.device,
         )
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradients of a loss, as its share of a step."""
+        self.fabric.backward(loss / self.loop.accumulate)
+
+    def of_this_process(self) -> AbstractContextManager[None]:
+        """Forward and backward passes within it are not averaged over processes yet."""
+        return self.fabric.no_backward_sync(self.model)
 
     @property
     def learning_rate(self) -> float:

@@ -40,6 +40,10 @@ class LoopSettings(Settings):
     """Gradients longer than this are shortened to it."""
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients are averaged for one step; each keeps its own negatives."""
+    chunk_size: int | None = Field(default=None, ge=1)
+    """Views that go through the encoder at once (in each process). The loss is that of the whole
+    batch and so is its gradient, in the memory of a chunk and for one more forward pass; batch
+    normalisation then takes its statistics over a chunk. Absent: the whole batch at once."""
     accelerator: str = "auto"
     devices: int = Field(default=1, ge=1)
     """Processes on this machine; under torchrun its own number counts."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nonneg.pairs import Batch
 from nonneg.training.classifier import Classifier
 from nonneg.training.contrastive import described, owner
-from nonneg.training.task import Prepare
+from nonneg.training.task import Gradients, Prepare
 
 View = Callable[[Batch], Tensor]
 
@@ -42,11 +42,11 @@ class Supervised:
         """That of the view, where it has one."""
         return getattr(owner(self.view), "prepare", None)
 
-    def learn(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
+    def learn(self, model: nn.Module, batch: Batch, gradients: Gradients) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
         labels = self.labels[batch.indices.cpu()].to(batch.indices.device)
         loss = F.cross_entropy(model(self.view(batch)), labels)
-        backward(loss)
+        gradients.backward(loss)
         return loss.detach()
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:

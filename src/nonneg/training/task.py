@@ -1,6 +1,7 @@
 """What does the loop ask of that which is learnt? Gradients of a batch, and a word on how it is."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,6 +11,21 @@ from nonneg.data import Data
 from nonneg.pairs import Batch, Draws
 
 Prepare = Callable[[Data, Tensor, Draws], Tensor]
+
+
+class Gradients(Protocol):
+    """How a task adds gradients, on however many processes."""
+
+    def backward(self, loss: Tensor) -> None:
+        """In place of ``loss.backward()``."""
+        ...
+
+    def of_this_process(self) -> AbstractContextManager[None]:
+        """Forward and backward passes within it are not averaged over processes yet.
+
+        The last one of a batch has to be outside: it averages all that was added.
+        """
+        ...
 
 
 class Task(Protocol):
@@ -25,13 +41,13 @@ class Task(Protocol):
         """Reads the inputs of a batch where the data is, in a worker if there are any."""
         ...
 
-    def learn(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
+    def learn(self, model: nn.Module, batch: Batch, gradients: Gradients) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient.
 
         Args:
             model: ``module``, wrapped for several processes.
             batch: The share of this process.
-            backward: To be called with the loss, in place of ``loss.backward()``.
+            gradients: Takes the place of ``loss.backward()``.
         """
         ...
 
