@@ -12,7 +12,8 @@ LAYERS = [
     {"files", "settings", "nonnegative"},
     {"data", "losses", "metrics", "backbones", "projector"},
     {"encoder", "pairs"},
-    {"training", "evaluation"},
+    {"training", "factorization"},
+    {"evaluation", "estimators"},
     {"experiments", "report"},
     {"cli"},
 ]

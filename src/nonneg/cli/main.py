@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from nonneg.cli import demo, embed, presets, train
+from nonneg.cli import compare, demo, embed, evaluate, presets, train
 
 app = typer.Typer(
     name="nonneg",
@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.command("presets")(presets.presets)
 app.command("embed")(embed.embed)
 

@@ -1,7 +1,43 @@
 """What are features good for? Protocols that turn features and labels into accuracies."""
 
+from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
+from nonneg.evaluation.few_labels import FewLabelResult, few_label_probe
+from nonneg.evaluation.figure import Figure, Figures
+from nonneg.evaluation.fine_tuning import FineTuned, fine_tune
 from nonneg.evaluation.neighbours import knn_accuracy
-from nonneg.evaluation.probe import ProbeResult, linear_probe
+from nonneg.evaluation.probe import LinearProbe, ProbeResult, fitted_probe, linear_probe
+from nonneg.evaluation.robustness import Robustness, robustness
+from nonneg.evaluation.sections import SECTIONS
+from nonneg.evaluation.selection import SelectionRow, selection_table
+from nonneg.evaluation.settings import EvaluationSettings, FineTuneSettings
+from nonneg.evaluation.subject import Known, NotMeasurableError, Subject
 from nonneg.evaluation.summary import Summary, summary
 
-__all__ = ["ProbeResult", "Summary", "knn_accuracy", "linear_probe", "summary"]
+__all__ = [
+    "SECTIONS",
+    "Evaluation",
+    "EvaluationSettings",
+    "FewLabelResult",
+    "Figure",
+    "Figures",
+    "FineTuneSettings",
+    "FineTuned",
+    "Known",
+    "LinearProbe",
+    "NotMeasurableError",
+    "ProbeResult",
+    "Robustness",
+    "SelectionRow",
+    "Subject",
+    "Summary",
+    "chosen_sections",
+    "evaluate",
+    "few_label_probe",
+    "fine_tune",
+    "fitted_probe",
+    "knn_accuracy",
+    "linear_probe",
+    "robustness",
+    "selection_table",
+    "summary",
+]

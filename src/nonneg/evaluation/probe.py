@@ -1,13 +1,77 @@
 """How much of the classes can a linear classifier read off? The linear probe."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-# Weight decay, from loose to tight, as a share of the loss per sample.
-STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+from nonneg.evaluation.folds import stratified_draw, stratified_folds
+from nonneg.evaluation.logistic import LogisticFit, logistic_fit
+from nonneg.evaluation.standard_rows import DenseRows, column_scales, standard_rows
+from nonneg.evaluation.strengths import STRENGTHS, Fold, chosen_strength
+from nonneg.evaluation.thin_rows import thin_rows
+from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
+from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import FeatureLike, checked_features
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearProbe:
+    """A fitted linear classifier; standardisation and weights are one affine map.
+
+    Args:
+        weight: ``(n_classes, n_features)``, float64; zero for columns that were constant.
+        bias: ``(n_classes,)``, float64.
+        classes: The labels seen in training, in order, ``(n_classes,)``.
+        strength: The penalty that was best on the samples left out.
+        validation_accuracy: On them; NaN if every class had one sample only, or with one candidate.
+        tried: The validation accuracy of every strength that was fitted.
+        n_train: Samples that it was fitted to.
+        n_constant: Columns that were constant in training and are not used.
+        converged: Whether the last fit met its criterion.
+    """
+
+    weight: Tensor = field(repr=False)
+    bias: Tensor = field(repr=False)
+    classes: Tensor = field(repr=False)
+    strength: float
+    validation_accuracy: float
+    tried: dict[float, float]
+    n_train: int
+    n_constant: int
+    converged: bool
+
+    def predict(self, X: FeatureLike) -> Tensor:
+        """The label of each sample, int64 ``(n,)`` on the CPU; of equal scores the lowest label.
+
+        Args:
+            X: ``(n, n_features)``.
+        """
+        return self._predicted(checked_features(X, "X"))
+
+    def accuracy(self, X: FeatureLike, y: LabelLike) -> float:
+        """The share of samples whose label is predicted; a label never seen counts as wrong.
+
+        Args:
+            X: ``(n, n_features)``.
+            y: ``(n,)``.
+        """
+        features = checked_features(X, "X")
+        labels = torch.from_numpy(checked_labels(y, features.n_samples))
+        return float((self._predicted(features) == labels).double().mean())
+
+    def _predicted(self, features: Features) -> Tensor:
+        if features.n_features != self.weight.shape[1]:
+            raise ValueError(
+                f"X has {features.n_features} features, the probe was fitted to "
+                f"{self.weight.shape[1]}"
+            )
+        weight, bias = self.weight.to(features.device), self.bias.to(features.device)
+        best = [
+            torch.addmm(bias, tile.double(), weight.T).argmax(dim=1) for _, tile in features.tiles()
+        ]
+        return self.classes[torch.cat(best).cpu()]
 
 
 @dataclass(frozen=True)
@@ -17,7 +81,7 @@ class ProbeResult:
     value: float
     """Share of test samples that it gets right."""
     strength: float
-    """The weight decay that was best on the validation samples."""
+    """The penalty that was best on the validation samples."""
     validation_accuracy: float
     n_train: int
     n_test: int
@@ -27,29 +91,25 @@ class ProbeResult:
 
 
 def linear_probe(
-    train: Tensor,
-    train_labels: Tensor,
-    test: Tensor,
-    test_labels: Tensor,
+    train: FeatureLike,
+    train_labels: LabelLike,
+    test: FeatureLike,
+    test_labels: LabelLike,
     *,
-    strengths: tuple[float, ...] = STRENGTHS,
+    strengths: Sequence[float] = STRENGTHS,
     validation_rate: float = 0.2,
     seed: int = 0,
 ) -> ProbeResult:
     """Test accuracy of multinomial logistic regression with L2 regularisation.
-
-    Columns are scaled to mean 0 and variance 1 by the training samples. The strength is chosen on
-    a part of the training samples, then the classifier is fitted to all of them. Solved with all
-    samples at once by L-BFGS, so that the result depends on no learning rate or batch order.
 
     Args:
         train: ``(n, d)``.
         train_labels: Class numbers ``(n,)``.
         test: ``(m, d)``, used once, at the very end.
         test_labels: ``(m,)``.
-        strengths: Candidates for the weight decay.
-        validation_rate: Share of the training samples on which the strength is chosen.
-        seed: Of the draw of the validation samples.
+        strengths: See :func:`fitted_probe`.
+        validation_rate: See :func:`fitted_probe`.
+        seed: See :func:`fitted_probe`.
 
     Example:
         >>> x = torch.tensor([[0.0], [0.1], [1.0], [1.1]] * 5)
@@ -57,56 +117,122 @@ def linear_probe(
         >>> float(linear_probe(x, y, x, y))
         1.0
     """
-    n_classes = int(train_labels.max()) + 1
-    if len(train_labels.unique()) < 2:
-        raise ValueError("the training labels hold one class only; a probe needs at least two")
-    mean, std = train.mean(0), train.std(0)
-    # A constant column (a dead feature) says nothing; dividing by its zero would say NaN.
-    scale = torch.where(std > 0, std, 1.0)
-    train, test = (train - mean) / scale, (test - mean) / scale
-    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
-    n_validation = max(1, round(validation_rate * len(train)))
-    chosen_on, fitted_on = order[:n_validation], order[n_validation:]
-    best, best_accuracy = strengths[0], -1.0
-    weight = train.new_zeros(n_classes, train.shape[1] + 1)
-    # From tight to loose, each started at the last: neighbouring problems have near solutions.
-    for strength in sorted(strengths, reverse=True):
-        weight = _fit(train[fitted_on], train_labels[fitted_on], strength, weight)
-        accuracy = _accuracy(weight, train[chosen_on], train_labels[chosen_on])
-        if accuracy > best_accuracy:
-            best, best_accuracy = strength, accuracy
-    weight = _fit(train, train_labels, best, torch.zeros_like(weight))
+    tested = checked_features(test, "test")
+    labels = checked_labels(test_labels, tested.n_samples, "test_labels")
+    probe = fitted_probe(
+        train, train_labels, strengths=strengths, validation_rate=validation_rate, seed=seed
+    )
     return ProbeResult(
-        value=_accuracy(weight, test, test_labels),
-        strength=best,
-        validation_accuracy=best_accuracy,
-        n_train=len(train),
-        n_test=len(test),
+        value=probe.accuracy(tested.source, labels),
+        strength=probe.strength,
+        validation_accuracy=probe.validation_accuracy,
+        n_train=probe.n_train,
+        n_test=tested.n_samples,
     )
 
 
-def _fit(inputs: Tensor, labels: Tensor, strength: float, start: Tensor) -> Tensor:
-    """Weights ``(c, d + 1)``, the last column the bias, which is not decayed."""
-    weight = start.clone().requires_grad_()
-    solver = torch.optim.LBFGS(
-        [weight], max_iter=100, history_size=10, tolerance_grad=1e-5, line_search_fn="strong_wolfe"
+def fitted_probe(
+    train: FeatureLike,
+    labels: LabelLike,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    validation_rate: float = 0.2,
+    n_folds: int = 1,
+    seed: int = 0,
+) -> LinearProbe:
+    """A linear classifier to apply to as many sets as one likes.
+
+    Columns are scaled to mean 0 and variance 1 by the training samples (see
+    :func:`~nonneg.evaluation.standard_rows.column_scales` for rare features); constant columns are
+    not used. The strength is chosen on a share of every class, then the classifier is fitted to
+    all samples. Solved with all samples at once, so that the result depends on no learning rate or
+    batch order. A class of one sample is always fitted to and never judged by.
+
+    Args:
+        train: ``(n, d)``.
+        labels: Class numbers ``(n,)``, with gaps or not.
+        strengths: Candidates for the penalty: mean cross entropy + strength / 2 · |weight|². One
+            candidate is taken as it is. The middle one is taken if every class has one sample.
+        validation_rate: Share of every class on which the strength is chosen, at least a sample.
+        n_folds: From 2 on, the strength is chosen by cross-validation over that many parts
+            instead, and ``validation_rate`` is not used. Better for few samples.
+        seed: Of the draw of the samples left out.
+
+    Example:
+        >>> probe = fitted_probe([[0.0], [0.1], [1.0], [1.1]] * 5, [3, 3, 7, 7] * 5)
+        >>> probe.predict([[0.0], [2.0]]).tolist()
+        [3, 7]
+    """
+    features = checked_features(train, "train")
+    given = torch.from_numpy(checked_labels(labels, features.n_samples, "train labels"))
+    _check_settings(strengths, validation_rate, n_folds)
+    classes, targets = given.unique(return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError("the training labels hold one class only; a probe needs at least two")
+    with torch.no_grad():
+        return _fitted(
+            features, targets, classes, _Split(validation_rate, n_folds, seed), strengths
+        )
+
+
+@dataclass(frozen=True)
+class _Split:
+    validation_rate: float
+    n_folds: int
+    seed: int
+
+    def folds(self, targets: Tensor) -> tuple[Tensor, list[Fold]]:
+        """An order of the samples, and what is left out in turn of samples in that order."""
+        if self.n_folds > 1:
+            folds = stratified_folds(targets, self.n_folds, seed=self.seed)
+            return torch.arange(len(targets)), [Fold(rest, own) for rest, own in folds]
+        rest, drawn = stratified_draw(targets, self.validation_rate, seed=self.seed)
+        # The samples to fit to come first, so that they are a slice and need no second copy.
+        fold = Fold(slice(0, len(rest)), slice(len(rest), None))
+        return torch.cat([rest, drawn]), [fold] if len(drawn) else []
+
+
+def _fitted(
+    features: Features, targets: Tensor, classes: Tensor, split: _Split, strengths: Sequence[float]
+) -> LinearProbe:
+    columns = column_scales(features)
+    order, folds = split.folds(targets)
+    rows = standard_rows(features, columns, order)
+    targets = targets[order].to(features.device)
+    axes = None
+    if isinstance(rows, DenseRows) and 2 * rows.shape[0] <= rows.shape[1]:
+        rows, axes = thin_rows(rows)
+    gram = rows.gram()
+    zero = torch.zeros(len(classes), rows.shape[1] + 1, dtype=features.dtype).to(features.device)
+    choice = chosen_strength(
+        rows,
+        targets,
+        LogisticFit(zero[:, 1:].contiguous(), zero[:, 0].clone()),
+        folds=folds,
+        strengths=strengths,
+        gram=gram,
+    )
+    fit = logistic_fit(rows, targets, choice.start, strength=choice.strength, gram=gram)
+    weight = (fit.weight if axes is None else fit.weight @ axes).double() / columns.scale
+    bias = fit.bias.double() - weight @ columns.mean
+    wide = torch.zeros(len(classes), features.n_features, dtype=torch.float64)
+    wide[:, columns.kept.cpu()] = weight.cpu()
+    return LinearProbe(
+        weight=wide,
+        bias=bias.cpu(),
+        classes=classes,
+        strength=choice.strength,
+        validation_accuracy=choice.accuracy,
+        tried=choice.tried,
+        n_train=features.n_samples,
+        n_constant=features.n_features - len(columns.kept),
+        converged=fit.converged,
     )
 
-    def closure() -> Tensor:
-        solver.zero_grad()
-        loss = F.cross_entropy(_logits(weight, inputs), labels)
-        loss = loss + strength / 2 * weight[:, :-1].square().sum()
-        loss.backward()
-        return loss
 
-    with torch.enable_grad():
-        solver.step(closure)
-    return weight.detach()
-
-
-def _logits(weight: Tensor, inputs: Tensor) -> Tensor:
-    return inputs @ weight[:, :-1].T + weight[:, -1]
-
-
-def _accuracy(weight: Tensor, inputs: Tensor, labels: Tensor) -> float:
-    return float((_logits(weight, inputs).argmax(1) == labels).float().mean())
+def _check_settings(strengths: Sequence[float], validation_rate: float, n_folds: int) -> None:
+    if not strengths or not all(0 < strength < float("inf") for strength in strengths):
+        raise ValueError(f"strengths is {strengths!r}; pass at least one, each above 0 and finite")
+    if not 0 < validation_rate < 1:
+        raise ValueError(f"validation_rate is {validation_rate}; it must be between 0 and 1")
+    checked_count(n_folds, name="n_folds")

@@ -10,7 +10,7 @@ from rich.console import Console
 from nonneg import data
 from nonneg.data import Data, ImageFolder
 from nonneg.encoder import Encoder, EncoderSettings
-from nonneg.pairs import FileViews, ImageViews, Pairs, ViewSettings, recipe
+from nonneg.pairs import FileViews, ImageViews, ViewSettings, recipe
 from nonneg.settings import Settings
 from nonneg.training import TrainConfig, TrainResult, train
 
@@ -77,7 +77,7 @@ def build_encoder(experiment: Experiment, sample_shape: tuple[int, ...]) -> Enco
         return Encoder(experiment.encoder, sample_shape)
 
 
-def build_pairs(experiment: Experiment, samples: Data) -> Pairs:
+def build_pairs(experiment: Experiment, samples: Data) -> ImageViews | FileViews:
     """The views of the experiment, decoded by workers where samples are files."""
     shape = samples.sample_shape
     if len(shape) != 3:

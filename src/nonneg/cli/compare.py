@@ -1,0 +1,103 @@
+"""``nonneg compare``: evaluated runs side by side, paired over seeds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from nonneg.evaluation.comparison import ComparedFigure, Difference, Spread
+from nonneg.evaluation.figure import shown
+from nonneg.evaluation.published import Published
+from nonneg.experiments import Comparison, compare_runs
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")],
+    split: Annotated[str, typer.Option(help="test, or held-out.")] = "test",
+    only: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only figures whose name has this in it.")
+    ] = None,
+) -> None:
+    """Compare runs: mean ± standard deviation over seeds, and differences paired by seed.
+
+    Runs that differ by their seed only form a group; CL comes first, and the others are compared
+    with it. A winner is marked with * only where the 95 % interval of the paired differences leaves
+    out zero, which takes at least three seeds.
+
+    Example: nonneg compare runs/fashion-mnist-cl-* runs/fashion-mnist-ncl-*
+    """
+    comparison = compare_runs(runs, split=split)
+    console = Console()
+    console.print(_table(comparison, only))
+    if comparison.differing:
+        console.print(
+            "these groups differ by more than the transform: " + ", ".join(comparison.differing),
+            style="yellow",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+    n_pairs = min(
+        (d.n for row in comparison.figures for d in row.differences.values() if d), default=0
+    )
+    if n_pairs < 3:
+        console.print(
+            f"{n_pairs} paired seeds: too few to name winners; train at least 3 seeds of each",
+            style="yellow",
+        )
+
+
+def _table(comparison: Comparison, only: str | None) -> Table:
+    names = [group.name for group in comparison.groups]
+    seeds = " · ".join(f"{group.name}: {len(group.runs)} runs" for group in comparison.groups)
+    table = Table(title=escape(seeds), title_justify="left")
+    table.add_column("figure", no_wrap=True)
+    for name in names:
+        table.add_column(escape(name), justify="right")
+    for name in names[1:]:
+        table.add_column(escape(f"{name} − {names[0]}"), justify="right")
+    has_paper = any(row.name in comparison.published for row in comparison.figures)
+    if has_paper:
+        table.add_column("paper: " + " / ".join(escape(name) for name in names), justify="right")
+    rows = [row for row in comparison.figures if only is None or only in row.name]
+    if not rows:
+        raise ValueError(f"no figure has {only!r} in its name")
+    for row in rows:
+        cells = [_spread(row, name) for name in names]
+        cells += [_difference(row, row.differences[name]) for name in names[1:]]
+        if has_paper:
+            published = comparison.published.get(row.name, {})
+            cells.append(" / ".join(_paper(published.get(name)) for name in names))
+        table.add_row(row.name, *cells)
+    return table
+
+
+def _spread(row: ComparedFigure, group: str) -> str:
+    spread: Spread | None = row.spreads[group]
+    if spread is None:
+        return "–"
+    text = _with_std(spread.mean, spread.std, row)
+    return f"[bold green]{text} *[/]" if row.winner == group else text
+
+
+def _difference(row: ComparedFigure, difference: Difference | None) -> str:
+    if difference is None:
+        return "–"
+    sign = "+" if difference.mean >= 0 else "−"
+    return sign + _with_std(abs(difference.mean), difference.std, row)
+
+
+def _with_std(mean: float, std: float | None, row: ComparedFigure) -> str:
+    if row.is_rate:
+        return f"{100 * mean:.2f}" + ("" if std is None else f" ± {100 * std:.2f}") + " %"
+    return shown(mean) + ("" if std is None else f" ± {shown(std)}")
+
+
+def _paper(published: Published | None) -> str:
+    if published is None:
+        return "–"
+    std = "" if published.std is None else f" ± {100 * published.std:.1f}"
+    return f"{100 * published.value:.1f}{std} %"

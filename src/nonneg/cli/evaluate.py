@@ -1,0 +1,119 @@
+"""``nonneg evaluate``: every measurement of a run, as a table and in its folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from nonneg.evaluation import SECTIONS, Evaluation, EvaluationSettings, Figure, chosen_sections
+from nonneg.evaluation.figure import shown
+from nonneg.experiments import EVALUATION_FILES, evaluate_run
+from nonneg.settings import with_overrides
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECTIONS",
+            help=f"Some sections, with commas: {', '.join(SECTIONS)}. "
+            "[dim]default: all but fine_tune[/]",
+        ),
+    ] = None,
+    split: Annotated[str, typer.Option(help="test, or held-out: the samples to tune on.")] = "test",
+    data: Annotated[
+        str | None,
+        typer.Option(help="Data to measure on, for runs that do not say what they learnt from."),
+    ] = None,
+    transfer_to: Annotated[
+        str | None, typer.Option(help="The other set. [dim]default: the usual one, if there[/]")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting of the evaluation; may be repeated.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where data sets lie. [dim]default: $NONNEG_DATA or ~/.cache/nonneg[/]"),
+    ] = None,
+) -> None:
+    """Measure a run: readability, probes, neighbours, SEPIN, selection, transfer, robustness.
+
+    Figures go into evaluation.json in the run's folder, section by section; what was measured
+    earlier and is not asked for now stays. The ranking of the features goes into ranking.json.
+
+    Example: nonneg evaluate runs/fashion-mnist-ncl --only properties,probe
+    """
+    console = Console()
+    settings = EvaluationSettings.read(with_overrides({}, set_ or []))
+    names = chosen_sections(None if only is None else [n.strip() for n in only.split(",")])
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("evaluating", total=len(names))
+        evaluation = evaluate_run(
+            run,
+            only=names,
+            settings=settings,
+            source=data,
+            transfer_to=transfer_to,
+            split=split,
+            data_dir=data_dir,
+            watch=lambda text: bar.update(task, description=escape(text)),
+            after=lambda _: bar.advance(task),
+        )
+    console.print(_table(evaluation, names, title=f"{run.name}, {split}"))
+    for name in names:
+        if name in evaluation.skipped:
+            console.print(
+                f"not measured: {name}: {evaluation.skipped[name]}",
+                style="yellow",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
+    console.print(f"all figures: {run / EVALUATION_FILES[split]}", highlight=False, soft_wrap=True)
+
+
+def _table(evaluation: Evaluation, names: list[str], *, title: str) -> Table:
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("section", style="dim")
+    table.add_column("figure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("read against", style="dim")
+    for name in names:
+        section = evaluation.sections.get(name)
+        for number, (key, figure) in enumerate(section.figures.items() if section else ()):
+            heading = "" if number else name
+            table.add_row(heading, key, figure.text(), escape(_beside(figure)))
+        if section:
+            table.add_section()
+    return table
+
+
+# Beside a rate these are rates too.
+_ALSO_RATES = ("null", "std", "clean", "low", "high", "1", "2", "3", "4", "5")
+
+
+def _beside(figure: Figure) -> str:
+    return ", ".join(
+        f"{key} {shown(value, is_rate=figure.is_rate and key in _ALSO_RATES)}"
+        for key, value in figure.beside.items()
+        if value is not None
+    )

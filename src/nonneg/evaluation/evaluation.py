@@ -1,0 +1,144 @@
+"""How is an evaluation carried out and kept? Section by section, in one JSON file that grows."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+from nonneg.evaluation.figure import Figure, Figures
+from nonneg.evaluation.sections import SECTIONS
+from nonneg.evaluation.subject import NotMeasurableError, Subject
+from nonneg.files import read_json, write_json
+from nonneg.settings import nearest
+
+# Measured only when asked for by name: it takes as long as training.
+ON_REQUEST = ("fine_tune",)
+_VERSIONS = ("nonneg", "torch", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of one section, and what they were made with."""
+
+    figures: Figures
+    settings: dict[str, Any]
+    seconds: float
+    versions: dict[str, str]
+
+
+@dataclass
+class Evaluation:
+    """What is known of one encoder.
+
+    Args:
+        model: Digest of its weights: figures of other weights are never mixed in.
+        data: Names and numbers of samples.
+        sections: What was measured.
+        skipped: What does not apply, and why.
+    """
+
+    model: str
+    data: dict[str, Any]
+    sections: dict[str, Measured] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def figures(self) -> Figures:
+        """All figures of all sections, by name."""
+        return {
+            name: figure
+            for section in self.sections.values()
+            for name, figure in section.figures.items()
+        }
+
+    def write(self, path: Path) -> None:
+        """Write all of it as JSON, in one go."""
+        sections = {
+            name: {
+                **vars(section),
+                "figures": {key: figure.as_json() for key, figure in section.figures.items()},
+            }
+            for name, section in self.sections.items()
+        }
+        write_json(path, {"nonneg": "evaluation", **vars(self), "sections": sections})
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What ``write`` wrote.
+
+        Raises:
+            ValueError: If the file is something else.
+        """
+        values = read_json(path)
+        try:
+            if values.pop("nonneg") != "evaluation":
+                raise ValueError("its kind is another")
+            sections = {
+                name: Measured(
+                    **{
+                        **section,
+                        "figures": {k: Figure(**v) for k, v in section["figures"].items()},
+                    }
+                )
+                for name, section in values.pop("sections").items()
+            }
+            return cls(sections=sections, **values)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} is not an evaluation ({error}); remove it and evaluate again"
+            ) from error
+
+
+def chosen_sections(only: Iterable[str] | None) -> list[str]:
+    """The sections to measure: those named, else all but the ones made on request."""
+    if only is None:
+        return [name for name in SECTIONS if name not in ON_REQUEST]
+    names = list(only)
+    for name in names:
+        if name not in SECTIONS:
+            raise ValueError(f"unknown section {name!r}; {nearest(name, SECTIONS)}")
+    if not names:
+        raise ValueError(f"name at least one section; known: {', '.join(SECTIONS)}")
+    return names
+
+
+def evaluate(
+    subject: Subject,
+    names: Iterable[str],
+    evaluation: Evaluation,
+    *,
+    watch: Callable[[str], None] = lambda _: None,
+    after: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Measure sections of a subject and put them into an evaluation, each as soon as it is there.
+
+    Args:
+        subject: The encoder and its data.
+        names: Of sections.
+        evaluation: Gets the figures, and for sections that do not apply the reason.
+        watch: Told what is being measured.
+        after: Told the name of each section when it is done: the moment to save.
+    """
+    settings = subject.settings.model_dump(mode="json")
+    versions = {name: version(name) for name in _VERSIONS}
+    for name in names:
+        began = time.perf_counter()
+        watch(name)
+        try:
+            figures = SECTIONS[name](subject, lambda text, name=name: watch(f"{name}: {text}"))  # type: ignore[misc]
+        except NotMeasurableError as reason:
+            evaluation.skipped[name] = str(reason)
+            evaluation.sections.pop(name, None)
+        else:
+            seconds = round(time.perf_counter() - began, 3)
+            evaluation.sections[name] = Measured(figures, settings, seconds, versions)
+            evaluation.skipped.pop(name, None)
+        after(name)
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,108 @@
+"""How good does a network get that is trained on with labels? A copy of it, all weights free."""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from nonneg.data import Data
+from nonneg.encoder import Encoder
+from nonneg.evaluation.settings import FineTuneSettings
+from nonneg.training import (
+    Classifier,
+    LoopSettings,
+    OptimizerSettings,
+    Supervised,
+    TrainConfig,
+    View,
+    as_it_is,
+    run_task,
+)
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """What came out of fine-tuning.
+
+    Args:
+        value: Test accuracy after the last epoch.
+        n_train: Samples it learnt from.
+        n_test: Samples it was asked about.
+        history: A record an epoch.
+    """
+
+    value: float
+    n_train: int
+    n_test: int
+    history: list[dict[str, Any]]
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def fine_tune(
+    encoder: Encoder,
+    train: Data,
+    test: Data,
+    *,
+    out: str | Path,
+    view: View = as_it_is,
+    settings: FineTuneSettings | None = None,
+    seed: int = 0,
+    console: Console | None = None,
+) -> FineTuned:
+    """Test accuracy of the encoder's backbone with a linear layer, all trained with labels.
+
+    Works on a copy; the encoder stays as it is. The same loop as for training: a run that was
+    killed goes on where it stopped, and one that is finished is not run again.
+
+    Args:
+        encoder: Where the weights start.
+        train: Labelled samples.
+        test: Labelled samples, used once, at the end.
+        out: The run folder.
+        view: What the network is shown of a batch, such as ``ImageViews(…).one_view``.
+        settings: Epochs, learning rate and the like.
+        seed: Of order and views.
+        console: Where progress is shown.
+    """
+    if train.labels is None or test.labels is None:
+        raise ValueError(f"{train.name} has no labels; fine-tuning learns from them")
+    if encoder.settings.frozen:
+        raise ValueError("the encoder was built with a frozen backbone; there is nothing to tune")
+    settings = settings or FineTuneSettings()
+    classifier = Classifier(deepcopy(encoder), int(train.labels.max()) + 1)
+    config = TrainConfig(
+        seed=seed,
+        optimizer=OptimizerSettings(lr=settings.lr, weight_decay=settings.weight_decay),
+        training=LoopSettings(
+            epochs=settings.epochs,
+            batch_size=min(settings.batch_size, len(train)),
+            warmup_epochs=min(settings.warmup_epochs, settings.epochs / 2),
+        ),
+    )
+    result = run_task(
+        Supervised(classifier, train.labels, view),
+        train,
+        config,
+        out=out,
+        resume=True,
+        console=console,
+    )
+    if result.interrupted_by:
+        raise InterruptedError(
+            f"fine-tuning was stopped by {result.interrupted_by}; the same command continues it"
+        )
+    right = [
+        classifier.predict(test.fetch(numbers)) == test.labels[numbers]
+        for numbers in torch.arange(len(test)).split(4096)
+    ]
+    return FineTuned(
+        value=float(torch.cat(right).double().mean()),
+        n_train=len(train),
+        n_test=len(test),
+        history=result.history,
+    )

@@ -1,0 +1,189 @@
+"""Which weights separate the classes best? Multinomial logistic regression, to convergence."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nonneg.evaluation.standard_rows import Rows
+
+_MEMORY = 10
+_MAX_STEPS = 500
+_MAX_TRIALS = 20
+# A step along a direction is long enough when the slope has fallen to this share.
+_SLOPE_RATE = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """Weights of a linear classifier.
+
+    Args:
+        weight: ``(c, d)``.
+        bias: ``(c,)``.
+        n_steps: Passes over the samples that it took.
+        converged: Whether the criterion was met; if not, rounding or the limit of steps ended it.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    n_steps: int = 0
+    converged: bool = False
+
+
+def logistic_fit(
+    rows: Rows,
+    targets: Tensor,
+    start: LogisticFit,
+    *,
+    strength: float,
+    gram: Tensor,
+    tolerance: float = 0.01,
+) -> LogisticFit:
+    """The minimum of mean cross entropy + strength / 2 · |weight|²; the bias is free.
+
+    L-BFGS in coordinates in which the problem is nearly round: the Hessian is about
+    ``curvature · gram + strength``, with the mean curvature of the softmax at the start (Böhning
+    1992 bounds it by 1/2; the mean is closer). Along a direction the logits change linearly, so
+    the length of a step is found on them alone; each step reads the samples twice and no more.
+
+    It ends when the gradient is at most ``tolerance · strength · |weight|``, or within rounding of
+    zero. The penalty makes the problem strongly convex in the weights, so their relative error is
+    then at most about the tolerance.
+
+    Args:
+        rows: ``(n, d)``, standardised.
+        targets: Class numbers 0 … c-1, ``(n,)``.
+        start: Where to begin; the result does not depend on it beyond the tolerance.
+        strength: Weight of the penalty, positive.
+        gram: About the mean product of columns, float64 ``(d, d)``; it changes the number of
+            steps, not the result.
+        tolerance: Relative error of the weights.
+    """
+    parameters = torch.cat([start.weight, start.bias[:, None]], dim=1)  # (c, d + 1)
+    logits = rows.logits(start.weight, start.bias)
+    probability = logits.softmax(dim=1)
+    memory = _Memory(_Preconditioner.at(probability, gram, strength))
+    gradient = _gradient(rows, targets, probability, parameters, strength)
+    for n_steps in range(_MAX_STEPS):
+        enough = tolerance * strength * float(parameters[:, :-1].double().norm())
+        if float(gradient.double().norm()) <= max(enough, torch.finfo(gradient.dtype).eps):
+            return _result(parameters, n_steps, converged=True)
+        direction = -memory.solve(gradient)
+        slope = _dot(gradient, direction)
+        if not slope < 0:
+            break
+        line = _Line(
+            logits=logits,
+            change=rows.logits(direction[:, :-1].contiguous(), direction[:, -1]),
+            targets=targets,
+            penalty_slope=strength * _dot(parameters[:, :-1], direction[:, :-1]),
+            penalty_curvature=strength * _dot(direction[:, :-1], direction[:, :-1]),
+        )
+        length, logits, probability = line.search(slope)
+        moved = parameters + length * direction
+        if torch.equal(moved, parameters):
+            break
+        new = _gradient(rows, targets, probability, moved, strength)
+        memory.add(moved - parameters, new - gradient)
+        parameters, gradient = moved, new
+    return _result(parameters, n_steps, converged=False)
+
+
+def _result(parameters: Tensor, n_steps: int, *, converged: bool) -> LogisticFit:
+    weight, bias = parameters[:, :-1].contiguous(), parameters[:, -1].clone()
+    return LogisticFit(weight, bias, n_steps, converged)
+
+
+def _gradient(
+    rows: Rows, targets: Tensor, probability: Tensor, parameters: Tensor, strength: float
+) -> Tensor:
+    """``(c, d + 1)``; the last column belongs to the bias."""
+    residual = probability.clone()
+    residual[torch.arange(len(targets), device=targets.device), targets] -= 1
+    residual /= len(targets)
+    of_weight = rows.gradient(residual).add_(parameters[:, :-1], alpha=strength)
+    return torch.cat([of_weight, residual.sum(dim=0)[:, None]], dim=1)
+
+
+def _dot(a: Tensor, b: Tensor) -> float:
+    return float((a.double() * b).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """The loss along a direction: logits + t · change, ``(n, c)`` both."""
+
+    logits: Tensor
+    change: Tensor
+    targets: Tensor
+    penalty_slope: float
+    penalty_curvature: float
+
+    def search(self, slope_at_zero: float) -> tuple[float, Tensor, Tensor]:
+        """A length with a slope well below the first one's; the logits and probabilities there."""
+        of_target = self.change.gather(1, self.targets[:, None]).sum(dtype=torch.float64)
+        length, n = 1.0, len(self.targets)
+        for _ in range(_MAX_TRIALS):
+            logits = torch.add(self.logits, self.change, alpha=length)
+            probability = logits.softmax(dim=1)
+            weighted = probability * self.change
+            mean = weighted.sum(dim=1)
+            slope = float(mean.sum(dtype=torch.float64) - of_target) / n
+            slope += self.penalty_slope + length * self.penalty_curvature
+            if abs(slope) <= _SLOPE_RATE * abs(slope_at_zero):
+                break
+            square = weighted.mul_(self.change).sum(dtype=torch.float64)
+            curvature = float(square - mean.double().square().sum()) / n + self.penalty_curvature
+            # Newton's step in one dimension, held back because the curvature may change fast.
+            length = min(max(length - slope / curvature, length / 10), 4 * length)
+        return length, logits, probability
+
+
+@dataclass(frozen=True, eq=False)
+class _Preconditioner:
+    """An approximate inverse Hessian, the same for every class."""
+
+    factor: Tensor
+    curvature: float
+
+    @classmethod
+    def at(cls, probability: Tensor, gram: Tensor, strength: float) -> "_Preconditioner":
+        n_classes = probability.shape[1]
+        spread = 1 - probability.double().square().sum(dim=1)
+        curvature = max(float(spread.mean()) / (n_classes - 1), 1e-6)
+        hessian = curvature * gram
+        hessian.diagonal().add_(strength)
+        return cls(torch.linalg.cholesky(hessian), curvature)
+
+    def solve(self, gradient: Tensor) -> Tensor:
+        solved = torch.cholesky_solve(gradient[:, :-1].T.double(), self.factor).T
+        of_bias = gradient[:, -1:].double() / self.curvature
+        return torch.cat([solved, of_bias], dim=1).to(gradient.dtype)
+
+
+class _Memory:
+    """The last steps and changes of the gradient: L-BFGS's picture of the Hessian."""
+
+    def __init__(self, preconditioner: _Preconditioner) -> None:
+        self._preconditioner = preconditioner
+        self._pairs: list[tuple[Tensor, Tensor, float]] = []
+        self._scale = 1.0
+
+    def add(self, step: Tensor, change: Tensor) -> None:
+        product = _dot(step, change)
+        # Rounding can turn it negative at the very end; such a pair would spoil the picture.
+        if product <= 0:
+            return
+        self._scale = product / _dot(change, self._preconditioner.solve(change))
+        self._pairs = [*self._pairs, (step, change, product)][-_MEMORY:]
+
+    def solve(self, gradient: Tensor) -> Tensor:
+        shares = []
+        for step, change, product in reversed(self._pairs):
+            shares.append(_dot(step, gradient) / product)
+            gradient = gradient - shares[-1] * change
+        solved = self._preconditioner.solve(gradient) * self._scale
+        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
+            solved = solved + (share - _dot(change, solved) / product) * step
+        return solved

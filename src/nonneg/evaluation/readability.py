@@ -1,0 +1,83 @@
+"""Can the features be read? Sparsity, consistency, purity and what chance would give of each."""
+
+from collections.abc import Callable
+
+from nonneg import metrics
+from nonneg.evaluation.figure import Figure, Figures
+from nonneg.evaluation.subject import NotMeasurableError, Subject, whole
+
+
+def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
+    """Sparsity, dead features, class consistency, purity, correlation and rank of test features."""
+    z, y, settings = subject.new.encoded.features, subject.new.labels, subject.settings
+    chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
+    watch("sparsity")
+    sparsity = metrics.sparsity(z)
+    watch("class consistency")
+    consistency = metrics.class_consistency(z, y, n_bootstrap=settings.n_bootstrap, **chance)
+    frequent = metrics.class_consistency(z, y, min_active=settings.top, **chance)
+    watch("purity")
+    purity = metrics.top_purity(z, y, settings.top, **chance)
+    watch("correlation and rank")
+    correlation = metrics.feature_correlation(z)
+    reference = whole(subject.test).flatten(1).float()
+    monosemanticity = metrics.monosemanticity(z, reference)
+    low, high = consistency.interval or (None, None)
+    return {
+        "sparsity": Figure(
+            sparsity.value, is_rate=True, beside={"n_zero_rows": sparsity.n_zero_rows}
+        ),
+        "sparsity_alive": Figure(sparsity.value_alive, is_rate=True),
+        "active_per_sample": Figure(metrics.active_per_sample(z).value),
+        "alive_rate": Figure(
+            sparsity.n_alive / z.shape[1],
+            higher_is_better=True,
+            is_rate=True,
+            beside={"n_alive": sparsity.n_alive, "n_dead": sparsity.n_dead},
+        ),
+        "class_consistency": Figure(
+            consistency.value,
+            higher_is_better=True,
+            beside={
+                "null": consistency.null,
+                "low": low,
+                "high": high,
+                "n_features": consistency.averaged_over,
+            },
+        ),
+        f"class_consistency_min{settings.top}": Figure(
+            frequent.value,
+            higher_is_better=True,
+            beside={"null": frequent.null, "n_features": frequent.averaged_over},
+        ),
+        f"top{settings.top}_purity": Figure(
+            purity.value,
+            higher_is_better=True,
+            beside={"null": purity.null, "n_features": purity.averaged_over},
+        ),
+        "class_entropy": Figure(metrics.class_entropy(z, y).value, higher_is_better=False),
+        "correlation": Figure(correlation.value, higher_is_better=False),
+        "effective_rank": Figure(metrics.effective_rank(z).value),
+        "monosemanticity_inputs": Figure(
+            monosemanticity.value,
+            higher_is_better=True,
+            beside={"null": monosemanticity.null, "reference": "raw inputs"},
+        ),
+    }
+
+
+def hierarchy(subject: Subject, watch: Callable[[str], None]) -> Figures:
+    """How many features belong to the coarse and to the fine classes."""
+    coarse = getattr(subject.test, "coarse_labels", None)
+    if coarse is None:
+        raise NotMeasurableError(f"{subject.test.name} has one level of labels")
+    found = metrics.label_level(
+        subject.new.encoded.features,
+        {"coarse": coarse, "fine": subject.new.labels},
+        min_active=subject.settings.top,
+        random_state=subject.settings.seed,
+    )
+    return {
+        f"features_{level}": Figure(float(n), beside={"n_features": found.averaged_over})
+        for level, n in found.n_features_at.items()
+    }

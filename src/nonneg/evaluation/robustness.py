@@ -1,0 +1,80 @@
+"""What is left of the accuracy on spoilt images? A probe that only ever saw clean ones."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nonneg.data import Data
+from nonneg.encoder import Encoder
+from nonneg.evaluation.corruptions import CORRUPTIONS, Corrupted
+from nonneg.evaluation.probe import LinearProbe
+
+DRAWINGS = ("sketch", "stylised")
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Accuracies of one probe.
+
+    Args:
+        clean: On the samples as they are.
+        corrupted: By corruption, then by severity.
+        drawn: On the sketch and the stylised version.
+        n_samples: The same samples in every version.
+    """
+
+    clean: float
+    corrupted: dict[str, dict[int, float]]
+    drawn: dict[str, float]
+    n_samples: int
+
+    @property
+    def by_corruption(self) -> dict[str, float]:
+        """The mean over severities."""
+        return {name: statistics.fmean(row.values()) for name, row in self.corrupted.items()}
+
+    @property
+    def corruption(self) -> float:
+        """The mean over corruptions and severities."""
+        return statistics.fmean(self.by_corruption.values())
+
+
+def robustness(
+    encoder: Encoder,
+    probe: LinearProbe,
+    test: Data,
+    *,
+    severities: Sequence[int] = (1, 2, 3, 4, 5),
+    seed: int = 0,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Robustness:
+    """The accuracy of a probe on the hidden layer of spoilt images.
+
+    Args:
+        encoder: Measured in evaluation mode; left as it was.
+        probe: Fitted to the hidden layer of clean training images.
+        test: Labelled images.
+        severities: From 1 to 5.
+        seed: Of the corruptions.
+        watch: Told what is being measured.
+    """
+    labels = test.labels
+    if labels is None:
+        raise ValueError(f"{test.name} has no labels; robustness is the accuracy of a probe")
+
+    def accuracy(version: Data) -> float:
+        watch(version.name)
+        return probe.accuracy(encoder.encode(version).hidden, labels)
+
+    return Robustness(
+        clean=accuracy(test),
+        corrupted={
+            name: {
+                severity: accuracy(Corrupted(test, name, severity=severity, seed=seed))
+                for severity in severities
+            }
+            for name in CORRUPTIONS
+        },
+        drawn={name: accuracy(Corrupted(test, name, seed=seed)) for name in DRAWINGS},
+        n_samples=len(test),
+    )

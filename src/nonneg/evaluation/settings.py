@@ -1,0 +1,51 @@
+"""What can be set about an evaluation? Sizes, seeds and counts; they are written beside figures."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from nonneg.settings import Settings
+
+Rate = Annotated[float, Field(gt=0, le=1)]
+# A whole number is a number of features; a share below 1 is a share of the features alive.
+Size = Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)]
+
+
+class FineTuneSettings(Settings):
+    """How a whole network is trained on with labels."""
+
+    epochs: int = Field(default=10, ge=1)
+    batch_size: int = Field(default=256, ge=2)
+    lr: float = Field(default=1e-3, gt=0)
+    weight_decay: float = Field(default=1e-4, ge=0)
+    warmup_epochs: float = Field(default=1.0, ge=0)
+
+
+class EvaluationSettings(Settings):
+    """What is measured, on how many samples, with which seed."""
+
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Of permutations, draws of labels and features, corruptions and views."""
+    top: int = Field(default=20, ge=1)
+    """The m of top purity; also the least number of active samples of a feature that counts."""
+    k: int = Field(default=10, ge=1)
+    """Neighbours in retrieval."""
+    n_voters: int = Field(default=20, ge=1)
+    """Neighbours that vote in the k-NN classifier."""
+    n_permutations: int = Field(default=20, ge=1)
+    """Of the labels, for what chance would give."""
+    n_bootstrap: int = Field(default=200, ge=2)
+    """Draws behind an interval."""
+    label_rates: tuple[Rate, ...] = (0.01, 0.1)
+    """Shares of the training labels for the few-label probe."""
+    n_draws: int = Field(default=5, ge=1)
+    """Of few labels, and of random features in selection."""
+    sepin_samples: int = Field(default=5000, ge=2)
+    selection: tuple[Size, ...] = (0.5, 0.25, 0.125)
+    """How many features are kept: a number of them, or a share of those alive."""
+    selection_samples: int = Field(default=10_000, ge=2)
+    """Training samples that the probes of selection are fitted to."""
+    robustness_samples: int = Field(default=2000, ge=1)
+    """Test samples that are corrupted, each in every way."""
+    severities: tuple[Annotated[int, Field(ge=1, le=5)], ...] = (1, 2, 3, 4, 5)
+    fine_tune: FineTuneSettings = FineTuneSettings()

@@ -1,0 +1,105 @@
+"""What is evaluated? An encoder with its data, each set encoded once and only when asked for."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from nonneg.data import Data, subset
+from nonneg.data.subset import permutation
+from nonneg.encoder import Encoded, Encoder
+from nonneg.evaluation.settings import EvaluationSettings
+from nonneg.pairs import Pairs
+from nonneg.training import View, as_it_is
+
+
+class NotMeasurableError(ValueError):
+    """A protocol does not apply to this encoder and data; the message says why."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Encoded samples with their labels int64 ``(n,)``."""
+
+    encoded: Encoded
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An encoder, the data it is measured on, and how.
+
+    Args:
+        encoder: Only read: neither its parameters nor its buffers nor its mode change.
+        train: Labelled samples that probes, rankings and neighbours may learn from.
+        test: Labelled samples that every figure is about.
+        settings: Sizes and seeds.
+        pairs: Makes the two views of SEPIN; None where there are none.
+        temperature: Of the loss that the encoder was trained with; None where it had none.
+        elsewhere: Train and test of another set, for transfer.
+        view: What fine-tuning shows of a batch.
+        folder: Where fine-tuning keeps its run; None where it may not.
+    """
+
+    encoder: Encoder
+    train: Data
+    test: Data
+    settings: EvaluationSettings = field(default_factory=EvaluationSettings)
+    pairs: Pairs | None = None
+    temperature: float | None = None
+    elsewhere: tuple[Data, Data] | None = None
+    view: View = as_it_is
+    folder: Path | None = None
+
+    @cached_property
+    def seen(self) -> Known:
+        """The training samples."""
+        return self._known(self.train)
+
+    @cached_property
+    def new(self) -> Known:
+        """The test samples."""
+        return self._known(self.test)
+
+    @cached_property
+    def seen_elsewhere(self) -> Known:
+        """The training samples of the other set."""
+        return self._known(self._other[0])
+
+    @cached_property
+    def new_elsewhere(self) -> Known:
+        """The test samples of the other set."""
+        return self._known(self._other[1])
+
+    @property
+    def _other(self) -> tuple[Data, Data]:
+        if self.elsewhere is None:
+            raise NotMeasurableError("there is no other set to transfer to; name one")
+        return self.elsewhere
+
+    def _known(self, data: Data) -> Known:
+        if data.labels is None:
+            raise NotMeasurableError(f"{data.name} has no labels")
+        return Known(self.encoder.encode(data), data.labels)
+
+
+def some(known: Known, n: int, *, seed: int) -> Known:
+    """A fixed draw of n samples, all of them if there are fewer."""
+    if n >= len(known.labels):
+        return known
+    chosen = permutation(len(known.labels), seed=seed)[:n].sort().values
+    return Known(Encoded(*(part[chosen] for part in known.encoded)), known.labels[chosen])
+
+
+def some_data(data: Data, n: int, *, seed: int) -> Data:
+    """A fixed draw of n samples of a data set, all of them if there are fewer."""
+    if n >= len(data):
+        return data
+    return subset(data, permutation(len(data), seed=seed)[:n].sort().values)
+
+
+def whole(data: Data) -> Tensor:
+    """All samples of a data set, ``(n, *sample_shape)``."""
+    return data.fetch(torch.arange(len(data)))

@@ -1,0 +1,61 @@
+"""What does a run folder say of itself? Its settings, its method, its seed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nonneg.experiments.experiment import Experiment
+from nonneg.files import read_json
+from nonneg.training.run_folder import RUN_FILE, what_counts
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run folder and the settings that made it.
+
+    Args:
+        folder: Where it is.
+        settings: As in ``run.json``.
+    """
+
+    folder: Path
+    settings: dict[str, Any]
+
+    @property
+    def experiment(self) -> Experiment | None:
+        """The experiment behind it; None for a run that was made from Python on other data."""
+        if "data" not in self.settings:
+            return None
+        known = {key: self.settings[key] for key in Experiment.model_fields if key in self.settings}
+        return Experiment.read(known)
+
+    @property
+    def seed(self) -> int:
+        """Of the run."""
+        return int(self.settings["seed"])
+
+    @property
+    def method(self) -> str:
+        """``"CL"`` for the identity, ``"NCL"`` for every other transform."""
+        return "CL" if self.settings["encoder"]["nonnegative"] == "identity" else "NCL"
+
+    def recipe(self) -> dict[str, Any]:
+        """All settings that decide the result, but the seed: equal for runs of one group."""
+        return {k: v for k, v in what_counts(self.settings).items() if k != "seed"}
+
+
+def read_run(folder: str | Path) -> RunRecord:
+    """The record of a run folder.
+
+    Raises:
+        FileNotFoundError: If the folder holds no run.
+    """
+    folder = Path(folder)
+    if not (folder / RUN_FILE).exists():
+        raise FileNotFoundError(
+            f"{folder} holds no run: {RUN_FILE} is missing; give a folder that nonneg train made"
+        )
+    record = read_json(folder / RUN_FILE)
+    if not isinstance(record, dict) or not {"encoder", "seed"} <= set(record.get("settings", {})):
+        raise ValueError(f"{folder / RUN_FILE} does not describe a run")
+    return RunRecord(folder, record["settings"])

@@ -1,0 +1,184 @@
+"""Evaluating and comparing runs, as a user types it."""
+
+import json
+import shutil
+
+import pytest
+
+from nonneg import Encoder, metrics
+from nonneg.data import load
+
+QUICK = [
+    "encoder.backbone.width=4",
+    "encoder.projector.hidden=[16]",
+    "encoder.projector.n_features=32",
+    "training.epochs=2",
+    "training.warmup_epochs=1",
+]
+FEW = ["n_permutations=2", "n_bootstrap=2", "n_draws=2", "selection=[0.5]", "severities=[3]"]
+FEW += ["robustness_samples=50", "fine_tune.epochs=1", "fine_tune.warmup_epochs=0"]
+SMALL = [part for setting in FEW for part in ("--set", setting)]
+
+
+def trained(nonneg, folder, method, seed):
+    out = folder / f"{method}-{seed}"
+    settings = [part for setting in [*QUICK, f"seed={seed}"] for part in ("--set", setting)]
+    ended = nonneg("train", f"digits-{method}", *settings, "--out", out)
+    assert ended.returncode == 0, ended.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def runs(nonneg, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluated")
+    made = [trained(nonneg, folder, method, seed) for method in ("ncl", "cl") for seed in range(3)]
+    for run in made:
+        ended = nonneg("evaluate", run, "--only", "properties,probe", *SMALL)
+        assert ended.returncode == 0, ended.stderr
+    return made
+
+
+@pytest.fixture
+def run(runs, tmp_path):
+    """A copy, which a test may change."""
+    return shutil.copytree(runs[0], tmp_path / "run")
+
+
+def evaluation(run):
+    return json.loads((run / "evaluation.json").read_text())
+
+
+def test_figures_are_those_of_the_library(runs):
+    found = evaluation(runs[0])["sections"]["properties"]["figures"]
+    test = load("digits", split="test")
+    features = Encoder.load(runs[0]).encode(test).features
+    assert found["sparsity"]["value"] == pytest.approx(metrics.sparsity(features).value)
+    consistency = metrics.class_consistency(features, test.labels)
+    assert found["class_consistency"]["value"] == pytest.approx(consistency.value)
+    assert found["alive_rate"]["beside"]["n_dead"] == consistency.n_dead
+
+
+def test_all_sections_that_apply_are_measured_and_the_rest_says_why(nonneg, run):
+    ended = nonneg("evaluate", run, *SMALL)
+    assert ended.returncode == 0, ended.stderr
+    found = evaluation(run)
+    assert set(found["sections"]) == {
+        "properties", "probe", "few_labels", "neighbours", "sepin", "selection", "robustness",
+    }  # fmt: skip
+    assert set(found["skipped"]) == {"hierarchy", "transfer", "factors"}
+    assert "not measured: factors: the factors behind digits are not known" in ended.stdout
+    assert "name one with --transfer-to" in ended.stdout
+    assert "robust_corruption" in ended.stdout
+    assert found["data"]["test"] == {"name": "digits", "n_samples": 360}
+    section = found["sections"]["robustness"]
+    assert section["settings"]["severities"] == [3]
+    assert section["seconds"] > 0
+
+
+def test_the_ranking_is_made_on_the_training_set(runs):
+    ranking = json.loads((runs[0] / "ranking.json").read_text())
+    train = load("digits", split="train")
+    scores = Encoder.load(runs[0]).encode(train).scores
+    assert ranking["on"] == {"name": "digits", "n_samples": 1437}
+    expected = metrics.expected_activation(scores).per_feature
+    assert ranking["rectified"] == pytest.approx(expected.tolist())
+    assert ranking["order"] == metrics.select(scores, 32).tolist()
+
+
+def test_sections_that_are_not_asked_for_stay(nonneg, run):
+    before = evaluation(run)["sections"]["properties"]
+    ended = nonneg("evaluate", run, "--only", "neighbours", *SMALL)
+    assert ended.returncode == 0, ended.stderr
+    assert list(evaluation(run)["sections"]) == ["properties", "probe", "neighbours"]
+    assert evaluation(run)["sections"]["properties"] == before
+
+
+def test_figures_of_other_weights_are_not_mixed_in(nonneg, run, runs):
+    shutil.copy(runs[1] / "model.safetensors", run / "model.safetensors")
+    nonneg("evaluate", run, "--only", "neighbours", *SMALL)
+    assert list(evaluation(run)["sections"]) == ["neighbours"]
+
+
+def test_held_out_samples_have_a_file_of_their_own(nonneg, run):
+    before = evaluation(run)
+    ended = nonneg("evaluate", run, "--only", "probe", "--split", "held-out", *SMALL)
+    assert ended.returncode == 0, ended.stderr
+    held_out = json.loads((run / "evaluation-held-out.json").read_text())
+    assert held_out["data"]["test"]["n_samples"] == 200
+    assert held_out["data"]["train"]["n_samples"] == 1237
+    assert evaluation(run) == before
+
+
+def test_fine_tuning_continues_and_is_not_done_twice(nonneg, run):
+    ended = nonneg("evaluate", run, "--only", "fine_tune", *SMALL)
+    assert ended.returncode == 0, ended.stderr
+    first = evaluation(run)["sections"]["fine_tune"]["figures"]
+    history = (run / "fine-tune" / "history.jsonl").read_bytes()
+    nonneg("evaluate", run, "--only", "fine_tune", *SMALL)
+    assert evaluation(run)["sections"]["fine_tune"]["figures"] == first
+    assert (run / "fine-tune" / "history.jsonl").read_bytes() == history
+
+
+def test_transfer_to_a_set_of_ones_choice(nonneg, run):
+    ended = nonneg("evaluate", run, "--only", "transfer", "--transfer-to", "sprites", *SMALL)
+    assert ended.returncode == 0, ended.stderr
+    figures = evaluation(run)["sections"]["transfer"]["figures"]
+    assert figures["transfer_hidden"]["beside"]["to"] == "sprites"
+    assert evaluation(run)["data"]["transfer_test"]["n_samples"] == 5000
+
+
+def test_comparing_groups_by_method_and_pairs_by_seed(nonneg, runs):
+    ended = nonneg("compare", *runs)
+    assert ended.returncode == 0, ended.stderr
+    assert "CL: 3 runs · NCL: 3 runs" in ended.stdout
+    assert "NCL − CL" in ended.stdout
+    assert "paper" not in ended.stdout  # it has no figure for digits
+    lines = {line.split("│")[1].strip(): line for line in ended.stdout.splitlines() if "│" in line}
+    sparsity = [evaluation(r)["sections"]["properties"]["figures"]["sparsity"] for r in runs]
+    mean = 100 * sum(figure["value"] for figure in sparsity[:3]) / 3
+    assert f"{mean:.2f} ±" in lines["sparsity"]
+    assert "differ by more" not in ended.stdout
+
+
+def test_a_comparison_of_two_runs_names_no_winner(nonneg, runs):
+    ended = nonneg("compare", runs[0], runs[3], "--only", "purity")
+    assert ended.returncode == 0, ended.stderr
+    assert "1 paired seeds: too few to name winners" in ended.stdout
+    assert "*" not in ended.stdout
+    assert "top20_purity" in ended.stdout
+    assert "sparsity" not in ended.stdout
+
+
+def test_groups_that_differ_by_more_than_the_switch_are_said_to(nonneg, runs, run):
+    record = json.loads((run / "run.json").read_text())
+    record["settings"]["loss"]["temperature"] = 0.5
+    (run / "run.json").write_text(json.dumps(record))
+    ended = nonneg("compare", run, runs[1], runs[3])
+    assert ended.returncode == 0, ended.stderr
+    assert "differ by more than the transform: loss.temperature" in ended.stdout
+    assert "NCL (temperature 0.5)" in " ".join(ended.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["evaluate", "nowhere"], "nowhere holds no run: run.json is missing"),
+        (["evaluate", "RUN", "--only", "prob"], "unknown section 'prob'; nearest: probe"),
+        (["evaluate", "RUN", "--set", "tops=3"], "unknown setting 'tops'; nearest: top"),
+        (["evaluate", "RUN", "--split", "val"], "unknown split 'val'; known: test, held-out"),
+        (["evaluate", "RUN", "--only", "probe", "--data", "nothing"], "'nothing' is neither a"),
+        (["compare", "RUN"], "a comparison needs at least two runs, got 1"),
+        (["compare", "RUN", "RUN"], "have the same settings and seed 0; give each run once"),
+        (["compare", "RUN", "nowhere"], "nowhere holds no run"),
+        (["compare", "RUN", "OTHER", "--only", "xyz"], "no figure has 'xyz' in its name"),
+        (["compare", "RUN", "OTHER", "--split", "held-out"], "has no evaluation-held-out.json"),
+    ],
+)
+def test_errors_are_one_sentence_and_leave_results_alone(nonneg, run, runs, arguments, said):
+    before = (run / "evaluation.json").read_bytes()
+    places = {"RUN": run, "OTHER": runs[1]}
+    ended = nonneg(*(places.get(word, word) for word in arguments), cwd=run.parent)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert (run / "evaluation.json").read_bytes() == before

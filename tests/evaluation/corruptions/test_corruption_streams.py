@@ -1,0 +1,8 @@
+from nonneg.evaluation.corruptions.streams import Stream
+from nonneg.pairs.plan import VIEW_STREAMS
+
+
+def test_no_two_corruptions_share_random_numbers():
+    # An IntEnum makes an alias of a second name for a number; an alias is not listed.
+    assert len(Stream) == len(Stream.__members__) == 7
+    assert not set(Stream) & {0, *VIEW_STREAMS}

@@ -1,0 +1,185 @@
+"""Every section measures without touching the model, and says why where it does not apply."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from nonneg import Encoder, EncoderSettings
+from nonneg.backbones import BackboneSettings
+from nonneg.data import ArrayData
+from nonneg.evaluation import (
+    SECTIONS,
+    Evaluation,
+    EvaluationSettings,
+    FineTuneSettings,
+    NotMeasurableError,
+    Subject,
+    chosen_sections,
+    evaluate,
+)
+from nonneg.pairs import ImageViews, recipe
+from nonneg.projector import ProjectorSettings
+
+SETTINGS = EvaluationSettings(
+    top=5,
+    n_permutations=2,
+    n_bootstrap=2,
+    label_rates=(0.2,),
+    n_draws=2,
+    selection=(0.5, 3),
+    severities=(1, 5),
+    fine_tune=FineTuneSettings(epochs=1, batch_size=32, warmup_epochs=0),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(ArrayData):
+    """Images of a bar with a known place and brightness, and a coarse label."""
+
+    factors: Tensor
+    coarse_labels: Tensor
+
+
+def bars(n=120, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    place = torch.randint(4, (n,), generator=generator)
+    level = torch.randint(3, (n,), generator=generator)
+    images = torch.randint(0, 30, (n, 1, 12, 12), generator=generator)
+    for image, column, bright in zip(images, place, level, strict=True):
+        image[0, :, 3 * column : 3 * column + 2] += 80 + 60 * bright
+    return Bars(
+        inputs=images.byte(),
+        labels=place,
+        name="bars",
+        factors=torch.stack([place, level], dim=1),
+        coarse_labels=place // 2,
+    )
+
+
+def encoder(kind="relu"):
+    settings = EncoderSettings(
+        backbone=BackboneSettings(name="resnet10", width=4),
+        projector=ProjectorSettings(hidden=(16,), n_features=12),
+        nonnegative=kind,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Encoder(settings, (1, 12, 12))
+
+
+@pytest.fixture
+def subject(tmp_path):
+    views = ImageViews(recipe("digits"))
+    return Subject(
+        encoder(),
+        bars(),
+        bars(seed=1),
+        SETTINGS,
+        pairs=views,
+        temperature=0.2,
+        elsewhere=(bars(seed=2), bars(seed=3)),
+        view=views.one_view,
+        folder=tmp_path / "fine-tune",
+    )
+
+
+@pytest.mark.parametrize("mode", [True, False])
+@pytest.mark.parametrize("name", list(SECTIONS))
+def test_no_section_changes_the_model(name, mode, subject):
+    subject.encoder.train(mode)
+    before = {key: value.clone() for key, value in subject.encoder.state_dict().items()}
+    learning = [p.requires_grad for p in subject.encoder.parameters()]
+    figures = SECTIONS[name](subject, lambda _: None)
+    assert figures
+    assert all(figure.value is not None for figure in figures.values())
+    after = subject.encoder.state_dict()
+    assert list(after) == list(before)
+    for key, value in before.items():
+        assert torch.equal(after[key], value), key
+    assert all(module.training is mode for module in subject.encoder.modules())
+    assert [p.requires_grad for p in subject.encoder.parameters()] == learning
+    assert all(p.grad is None for p in subject.encoder.parameters())
+
+
+def test_a_run_of_batch_statistics_would_be_noticed(subject):
+    """The check above can fail: one pass in training mode moves the running statistics."""
+    before = {key: value.clone() for key, value in subject.encoder.state_dict().items()}
+    subject.encoder.train()(subject.test.inputs)
+    changed = [k for k, v in subject.encoder.state_dict().items() if not torch.equal(v, before[k])]
+    assert any("running_mean" in key for key in changed)
+
+
+@pytest.mark.parametrize("name", ["properties", "selection", "sepin", "robustness", "few_labels"])
+def test_the_same_seed_gives_the_same_figures(name, subject):
+    first, second = (SECTIONS[name](subject, lambda _: None) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("sepin", "SEPIN needs the views and the temperature of an InfoNCE run"),
+        ("transfer", "there is no other set to transfer to; name one"),
+        ("robustness", "vectors holds vectors; only images are corrupted"),
+        ("factors", "the factors behind vectors are not known"),
+        ("hierarchy", "vectors has one level of labels"),
+        ("fine_tune", "fine-tuning keeps its run in a folder; give one"),
+    ],
+)
+def test_what_does_not_apply_says_why(name, reason):
+    vectors = ArrayData(torch.rand(30, 6), labels=torch.arange(30) % 3, name="vectors")
+    learner = Encoder(EncoderSettings(), (6,), backbone=torch.nn.Linear(6, 4))
+    with pytest.raises(NotMeasurableError) as error:
+        SECTIONS[name](Subject(learner, vectors, vectors, SETTINGS), lambda _: None)
+    assert str(error.value) == reason
+
+
+def test_data_without_labels_cannot_be_measured():
+    vectors = ArrayData(torch.rand(30, 6), name="bare")
+    learner = Encoder(EncoderSettings(), (6,), backbone=torch.nn.Linear(6, 4))
+    with pytest.raises(NotMeasurableError, match=r"^bare has no labels$"):
+        SECTIONS["properties"](Subject(learner, vectors, vectors), lambda _: None)
+
+
+def test_an_evaluation_grows_section_by_section_and_reads_back(subject, tmp_path):
+    evaluation = Evaluation("digest", {"test": {"name": "bars", "n_samples": 120}})
+    said, saved = [], []
+    evaluate(subject, ["probe", "neighbours"], evaluation, watch=said.append, after=saved.append)
+    assert saved == ["probe", "neighbours"]
+    assert "probe: on hidden" in said
+    evaluation.write(tmp_path / "evaluation.json")
+    found = Evaluation.read(tmp_path / "evaluation.json")
+    assert found == evaluation
+    assert list(found.figures())[:2] == ["probe_hidden", "probe_features"]
+    assert found.sections["probe"].settings["seed"] == 0
+    assert "torch" in found.sections["probe"].versions
+
+
+def test_a_skipped_section_leaves_its_reason_and_no_old_figures(subject):
+    evaluation = Evaluation("digest", {})
+    evaluate(subject, ["transfer"], evaluation)
+    assert "transfer" in evaluation.sections
+    alone = Subject(subject.encoder, subject.train, subject.test, SETTINGS)
+    evaluate(alone, ["transfer"], evaluation)
+    assert evaluation.sections == {}
+    assert evaluation.skipped == {"transfer": "there is no other set to transfer to; name one"}
+
+
+def test_a_file_that_is_no_evaluation_is_named(tmp_path):
+    path = tmp_path / "evaluation.json"
+    path.write_text('{"some": "thing"}')
+    with pytest.raises(
+        ValueError, match=r"evaluation\.json is not an evaluation .* evaluate again"
+    ):
+        Evaluation.read(path)
+
+
+def test_which_sections_are_chosen():
+    assert "fine_tune" not in chosen_sections(None)
+    assert chosen_sections(["fine_tune"]) == ["fine_tune"]
+    with pytest.raises(ValueError, match=r"^unknown section 'prob'; nearest: probe"):
+        chosen_sections(["prob"])
+    with pytest.raises(ValueError, match="at least one section"):
+        chosen_sections([])
