@@ -1,4 +1,4 @@
-"""Learning from labels: the same loop, the same crash safety, a head that starts without opinion."""
+"""Learning from labels: the same loop, the same crash safety, a head that starts unbiased."""
 
 import math
 
