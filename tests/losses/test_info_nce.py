@@ -1,39 +1,76 @@
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+import torch.nn.functional as F
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nonneg import info_nce
-from nonneg.losses import info_nce_bounds
+from nonneg.losses import info_nce_bounds, tiles
+from nonneg.losses.rows import unit_rows
 
 
-def slow_info_nce(a, b, temperature, negatives):
+def slow_cosine(u, v):
+    lengths = math.sqrt(sum(x * x for x in u)), math.sqrt(sum(x * x for x in v))
+    if 0.0 in lengths:
+        return 0.0
+    return sum(x * y for x, y in zip(u, v, strict=True)) / (lengths[0] * lengths[1])
+
+
+def slow_info_nce(a, b, temperature, negatives, *, groups=None, weights=None, same_group="ignored"):
     """Loops and math only: one anchor at a time, one candidate at a time."""
+    n = len(a)
+    groups, weights = groups or list(range(n)), weights or [1.0] * n
 
-    def cosine(u, v):
-        lengths = math.sqrt(sum(x * x for x in u)), math.sqrt(sum(x * x for x in v))
-        if 0.0 in lengths:
-            return 0.0
-        return sum(x * y for x, y in zip(u, v, strict=True)) / (lengths[0] * lengths[1])
-
-    def one(anchor, partner, others):
-        right = cosine(anchor, partner) / temperature
-        logits = [right] + [cosine(anchor, other) / temperature for other in others]
+    def log_ratio(anchor, target, others):
+        right = slow_cosine(anchor, target) / temperature
+        logits = [right] + [slow_cosine(anchor, other) / temperature for other in others]
         top = max(logits)
         return top + math.log(math.fsum(math.exp(x - top) for x in logits)) - right
 
-    n, losses = len(a), []
-    for i in range(n):
-        rest = [j for j in range(n) if j != i]
-        for anchors, partners in ((a, b), (b, a)):
-            others = [partners[j] for j in rest]
-            if negatives == "both":
-                others += [anchors[j] for j in rest]
-            losses.append(one(anchors[i], partners[i], others))
-    return math.fsum(losses) / len(losses)
+    def one(i, anchors, partners):
+        candidates = [(j, partners[j]) for j in range(n)]
+        if negatives == "both":
+            candidates += [(j, anchors[j]) for j in range(n) if j != i]
+        if same_group == "ignored":
+            others = [row for j, row in candidates if groups[j] != groups[i]]
+            return log_ratio(anchors[i], partners[i], others)
+        terms = []
+        for number, (j, row) in enumerate(candidates):
+            if groups[j] == groups[i]:
+                others = [other for k, (_, other) in enumerate(candidates) if k != number]
+                terms.append(log_ratio(anchors[i], row, others))
+        return math.fsum(terms) / len(terms)
+
+    losses = [weights[i] * (one(i, a, b) + one(i, b, a)) / 2 for i in range(n)]
+    return math.fsum(losses) / math.fsum(weights)
+
+
+def textbook(a, b, *, temperature, negatives):
+    """Cross entropy on the whole matrix."""
+    n = len(a)
+    a, b = unit_rows(a), unit_rows(b)
+    if negatives == "cross":
+        logits, partner = (a @ b.T) / temperature, torch.arange(n)
+        return (F.cross_entropy(logits, partner) + F.cross_entropy(logits.T, partner)) / 2
+    z = torch.cat([a, b])
+    logits = (z @ z.T) / temperature
+    logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool), -math.inf)
+    return F.cross_entropy(logits, torch.arange(2 * n).roll(n))
+
+
+@pytest.fixture(params=["plain", "tiled"])
+def form(request, monkeypatch):
+    """Both ways to compute the sums, whatever the size of the batch."""
+    is_tiled = request.param == "tiled"
+    monkeypatch.setattr(
+        import_module("nonneg.losses.info_nce"), "TILED_FROM", 0 if is_tiled else 1e9
+    )
+    monkeypatch.setattr(tiles, "CPU_TILE", (6, 5))
+    return request.param
 
 
 def views(n, d, seed, *, signed=True, dtype=torch.float64):
@@ -66,7 +103,8 @@ def test_agrees_with_loops(negatives, n, d, seed, temperature, signed):
 def test_closed_forms(temperature, negatives, others):
     equal = torch.ones(4, 3)
     loss = float(info_nce(equal, equal, temperature=temperature, negatives=negatives))
-    assert loss == pytest.approx(math.log(1 + others), rel=1e-6)
+    # Cosines are rounded by about 1e-7 before they are divided by the temperature.
+    assert loss == pytest.approx(math.log(1 + others), rel=1e-6, abs=2e-7 / temperature)
     # Partners equal, all others orthogonal: the floor of non-negative features.
     apart = torch.eye(4)
     loss = float(info_nce(apart, apart, temperature=temperature, negatives=negatives))
@@ -86,18 +124,28 @@ def test_opposite_partners_give_the_exact_large_loss(temperature):
     assert float(loss) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("settings_name", ["plain", "weights", "ignored", "positive"])
 @pytest.mark.parametrize("negatives", ["both", "cross"])
-def test_gradient(negatives):
+def test_gradient(negatives, settings_name):
     a, b = views(4, 3, 0)
+    groups = torch.tensor([2, 0, 2, 1])
+    extra = {
+        "plain": {},
+        "weights": {"weights": torch.tensor([1.0, 0.0, 2.0, 0.5])},
+        "ignored": {"groups": groups},
+        "positive": {"groups": groups, "same_group": "positive"},
+    }[settings_name]
     temperature = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
 
     def loss(a, b, temperature):
-        return info_nce(a, b, temperature=temperature, negatives=negatives)
+        return info_nce(a, b, temperature=temperature, negatives=negatives, **extra)
 
     inputs = (a.requires_grad_(), b.requires_grad_(), temperature)
     assert torch.autograd.gradcheck(loss, inputs)
 
 
+@pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("temperature", [0.01, 0.2, 10.0])
 @pytest.mark.parametrize("negatives", ["both", "cross"])
 def test_all_zero_rows_have_a_finite_loss_and_a_bounded_gradient(temperature, negatives):
@@ -169,6 +217,152 @@ def test_agrees_with_pytorch_metric_learning():
     torch.testing.assert_close(info_nce(a, b, temperature=0.2), expected)
 
 
+@pytest.mark.parametrize("same_group", ["ignored", "positive"])
+@pytest.mark.parametrize("negatives", ["both", "cross"])
+@settings(
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    n=st.integers(2, 7),
+    seed=st.integers(0, 10_000),
+    temperature=st.floats(0.01, 10),
+    data=st.data(),
+)
+def test_groups_and_weights_agree_with_loops(
+    form, negatives, same_group, n, seed, temperature, data
+):
+    a, b = views(n, 3, seed)
+    whole = st.lists(st.integers(-3, 3), min_size=n, max_size=n).filter(lambda g: len(set(g)) > 1)
+    groups = data.draw(whole)
+    parts = st.lists(st.floats(0, 5), min_size=n, max_size=n).filter(lambda w: sum(w) > 0.1)
+    weights = data.draw(parts)
+    expected = slow_info_nce(
+        a.tolist(),
+        b.tolist(),
+        temperature,
+        negatives,
+        groups=groups,
+        weights=weights,
+        same_group=same_group,
+    )
+    loss = info_nce(
+        a,
+        b,
+        temperature=temperature,
+        negatives=negatives,
+        groups=torch.tensor(groups),
+        weights=torch.tensor(weights, dtype=torch.float64),
+        same_group=same_group,
+    )
+    assert float(loss) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("temperature", [0.01, 0.07, 0.2, 10.0])
+@pytest.mark.parametrize("negatives", ["both", "cross"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_large_batches_equal_the_textbook(negatives, temperature, signed, dtype):
+    # 350 pairs: several tiles of the size that is really used. Some rows are zero, opposite to
+    # their partner, huge or tiny.
+    a, b = views(350, 6, 0, signed=signed)
+    a[3] = 0
+    a[4], b[4] = 0, 0
+    b[5] = -a[5]
+    a[6] *= 1e15
+    b[7] *= 1e-4 / b[7].norm()
+    ours = [z.to(dtype).requires_grad_() for z in (a, b)]
+    exact = [z.detach().double().requires_grad_() for z in ours]
+    settings = {"temperature": temperature, "negatives": negatives}
+    loss, expected = info_nce(*ours, **settings), textbook(*exact, **settings)
+    loss.backward()
+    expected.backward()
+    tolerance = 1e-10 if dtype == torch.float64 else 1e-6 * (1 + 1 / temperature)
+    assert float(loss.detach()) == pytest.approx(float(expected.detach()), rel=tolerance)
+    for our, their in zip(ours, exact, strict=True):
+        # Short rows have large gradients: each row is judged by its own size.
+        size = their.grad.abs().amax(1, keepdim=True) + their.grad[:3].abs().max() * their.norm(
+            dim=1, keepdim=True
+        ).clamp(min=1e-6).reciprocal().clamp(max=1)
+        assert ((our.grad - their.grad).abs() <= tolerance * 20 * size).all()
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("negatives", ["both", "cross"])
+def test_groups_of_one_are_no_groups(negatives):
+    a, b = views(9, 4, 0)
+    loss = info_nce(a, b, temperature=0.2, negatives=negatives)
+    settings = {"temperature": 0.2, "negatives": negatives, "groups": torch.arange(9).flip(0)}
+    torch.testing.assert_close(info_nce(a, b, **settings), loss)
+    torch.testing.assert_close(info_nce(a, b, **settings, same_group="positive"), loss)
+    equal = info_nce(a, b, temperature=0.2, negatives=negatives, weights=torch.full((9,), 3))
+    torch.testing.assert_close(equal, loss)
+
+
+def test_groups_by_hand():
+    # Two captions of one image, and another image. All rows are equal: each candidate counts one.
+    a = b = torch.ones(3, 2)
+    groups = torch.tensor([7, 7, 1])
+    settings = {"temperature": 0.5, "negatives": "cross", "groups": groups}
+    # Ignored: the first two choose between 2 candidates, the last between 3.
+    expected = (2 * math.log(2) + math.log(3)) / 3
+    assert float(info_nce(a, b, **settings)) == pytest.approx(expected)
+    # Positive: all choose between 3.
+    loss = info_nce(a, b, **settings, same_group="positive")
+    assert float(loss) == pytest.approx(math.log(3))
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("negatives", ["both", "cross"])
+def test_gradients_through_one_argument_at_a_time(negatives):
+    a, b = views(8, 3, 0)
+    temperature = torch.tensor(0.3, dtype=torch.float64)
+    arguments = [a, b, temperature]
+    for argument in arguments:
+        argument.requires_grad_()
+    together = torch.autograd.grad(
+        textbook(a, b, temperature=temperature, negatives=negatives), arguments
+    )
+    for number, expected in enumerate(together):
+        given = [z.detach().requires_grad_(i == number) for i, z in enumerate(arguments)]
+        info_nce(*given[:2], temperature=given[2], negatives=negatives).backward()
+        torch.testing.assert_close(given[number].grad, expected)
+
+
+@pytest.mark.usefixtures("form")
+def test_a_graph_may_be_used_twice():
+    a, b = views(20, 3, 0)
+    a.requires_grad_()
+    loss = info_nce(a, b, temperature=0.2)
+    loss.backward(retain_graph=True)
+    once = a.grad.clone()
+    loss.backward()
+    torch.testing.assert_close(a.grad, 2 * once)
+
+
+def test_tiny_losses_keep_their_digits():
+    # Partners equal, the rest at a right angle: the loss is about 6 exp(-50), far below 1e-7.
+    apart = torch.eye(4)
+    loss = info_nce(apart, apart, temperature=0.02)
+    assert float(loss) == pytest.approx(6 * math.exp(-50), rel=1e-4)
+
+
+# Where a compiled function is cut in two, torch itself touches what it warns of.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("negatives", ["both", "cross"])
+def test_compiled(negatives):
+    a, b = views(8, 3, 0)
+    temperature = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+
+    def loss(a, b):
+        return 2 * info_nce(a * 3, b, temperature=temperature, negatives=negatives)
+
+    expected = torch.autograd.grad(loss(a.requires_grad_(), b), (a, temperature))
+    found = torch.autograd.grad(torch.compile(loss, backend="aot_eager")(a, b), (a, temperature))
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -188,6 +382,37 @@ def test_agrees_with_pytorch_metric_learning():
             lambda: info_nce(torch.ones(2, 2), torch.ones(2, 2), temperature=0.2, negatives="all"),
             "unknown negatives 'all'; known: both, cross",
         ),
+        (
+            lambda: info_nce(torch.ones(2, 2), torch.ones(2, 2), temperature=1, same_group="near"),
+            "unknown same_group 'near'; known: ignored, positive",
+        ),
+        (
+            lambda: info_nce(
+                torch.ones(2, 2), torch.ones(2, 2), temperature=1, groups=torch.tensor([4, 4])
+            ),
+            "all 2 pairs are in group 4, so there are no negatives; "
+            "use a batch of several groups, or same_group='positive'",
+        ),
+        (
+            lambda: info_nce(
+                torch.ones(2, 2), torch.ones(2, 2), temperature=1, groups=torch.arange(3)
+            ),
+            r"groups must have one number for each of the 2 pairs, got shape \(3,\)",
+        ),
+        *(
+            (
+                lambda w=w: info_nce(
+                    torch.ones(2, 2), torch.ones(2, 2), temperature=1, weights=torch.tensor(w)
+                ),
+                sentence,
+            )
+            for w, sentence in (
+                ([1.0, -1.0], "weights must be finite and at least 0"),
+                ([1.0, math.nan], "weights must be finite and at least 0"),
+                ([1.0, math.inf], "weights must be finite and at least 0"),
+                ([0.0, 0.0], "all weights are 0: there is nothing to average"),
+            )
+        ),
         *(
             (
                 lambda t=t: info_nce(torch.ones(2, 2), torch.ones(2, 2), temperature=t),
@@ -206,6 +431,12 @@ def test_integers_are_refused():
     whole = torch.ones(2, 2, dtype=torch.int64)
     with pytest.raises(TypeError, match=r"^z_a must be floating point, got torch\.int64$"):
         info_nce(whole, whole, temperature=0.2)
+
+
+def test_groups_are_whole_numbers():
+    rows = torch.ones(2, 2)
+    with pytest.raises(TypeError, match=r"^groups must be whole numbers, got torch\.float32$"):
+        info_nce(rows, rows, temperature=0.2, groups=torch.tensor([0.0, 1.0]))
 
 
 def test_numpy_results_of_the_oracle_are_sane():

@@ -6,20 +6,41 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nonneg.losses.pair_rows import (
+    PairRows,
+    check_has_negatives,
+    check_pairs,
+    mean_positive,
+    pair_mean,
+)
 from nonneg.losses.rows import check_two_views, unit_rows
+from nonneg.losses.tiled_log_sums import tiled_log_sums
+from nonneg.losses.tiles import Keys
 
 NEGATIVES = ("both", "cross")
+SAME_GROUP = ("ignored", "positive")
+# Below this number of similarities the plain form is as fast as tiles.
+TILED_FROM = 256**2
 
 
 def info_nce(
-    z_a: Tensor, z_b: Tensor, *, temperature: float | Tensor, negatives: str = "both"
+    z_a: Tensor,
+    z_b: Tensor,
+    *,
+    temperature: float | Tensor,
+    negatives: str = "both",
+    weights: Tensor | None = None,
+    groups: Tensor | None = None,
+    same_group: str = "ignored",
 ) -> Tensor:
     """The mean InfoNCE loss of a batch of pairs, in nats.
 
-    ``-log( exp(s_ij / T) / sum_k exp(s_ik / T) )`` with ``s`` the cosine, j the partner of i
-    (van den Oord et al. 2018). Rows are normalised here; half-precision input is computed in
-    float32. The features of NCL and the scores of ordinary contrastive learning go through the
-    same function: the transform is the encoder's business.
+    ``-log( exp(s_ij / T) / (exp(s_ij / T) + sum_k exp(s_ik / T)) )`` with ``s`` the cosine, j the
+    partner of the anchor i and k its negatives (van den Oord et al. 2018), averaged over all rows
+    as anchors. Rows are normalised here; half-precision input is computed in float32. The features
+    of NCL and the scores of ordinary contrastive learning go through the same function: the
+    transform is the encoder's business. Large batches are computed in tiles: the same value and
+    gradient, in memory that grows with n.
 
     Args:
         z_a: ``(n, d)``.
@@ -28,8 +49,17 @@ def info_nce(
         negatives: ``"both"``: all other rows of both views, 2n - 2 for each of the 2n anchors
             (NT-Xent, Chen et al. 2020). ``"cross"``: the rows of the other side only, n - 1 for
             each of the 2n anchors (CLIP, Radford et al. 2021).
+        weights: ``(n,)``, at least 0: how much the two anchors of a pair count in the mean.
+        groups: ``(n,)`` whole numbers; pairs with the same number are about the same thing, such
+            as the captions of one image. Without it every pair is a group of its own.
+        same_group: What the other pairs of an anchor's group are. ``"ignored"``: no negatives,
+            left out of the sum over k. ``"positive"``: positives as the partner is; the loss of
+            an anchor is the mean over its positives j of ``-log( exp(s_ij / T) /
+            sum_k exp(s_ik / T) )``, k over all that it is compared with except itself (supervised
+            contrastive learning, Khosla et al. 2020, eq. 2).
 
-    An all-zero row has cosine 0 with everything; its loss is finite and its gradient bounded.
+    An all-zero row has cosine 0 with everything; its loss is finite and its gradient bounded. An
+    anchor that has no negatives, because all are in its group, has loss 0.
 
     Example:
         Equal rows leave nothing to choose by: the loss is ``log(2n - 1)``, here log 3.
@@ -38,15 +68,12 @@ def info_nce(
         tensor(1.0986)
     """
     check_two_views(z_a, z_b)
-    check_temperature(temperature)
-    if negatives not in NEGATIVES:
-        raise ValueError(f"unknown negatives {negatives!r}; known: {', '.join(NEGATIVES)}")
+    check_pairs(len(z_a), weights=weights, groups=groups)
     # Autocast would round the similarities to half precision just before they are divided by T.
     with torch.autocast(z_a.device.type, enabled=False):
-        a, b = unit_rows(z_a), unit_rows(z_b)
-        if negatives == "both":
-            return _nt_xent(a, b, temperature)
-        return _cross(a, b, temperature)
+        pairs = scaled_pairs(z_a, z_b, temperature=temperature, groups=groups)
+        losses = anchor_losses(pairs, pairs, negatives=negatives, same_group=same_group)
+        return pair_mean(losses, weights)
 
 
 def info_nce_bounds(
@@ -75,17 +102,70 @@ def check_temperature(temperature: float | Tensor) -> None:
         raise ValueError(f"temperature must be a finite number above 0, got {value:g}")
 
 
-def _nt_xent(a: Tensor, b: Tensor, temperature: float | Tensor) -> Tensor:
-    n = len(a)
-    z = torch.cat([a, b])  # (2n, d)
-    similarity = (z @ z.T) / temperature  # (2n, 2n)
-    itself = torch.eye(2 * n, dtype=torch.bool, device=z.device)
-    similarity = similarity.masked_fill(itself, -math.inf)
-    partner = torch.arange(2 * n, device=z.device).roll(n)
-    return F.cross_entropy(similarity, partner)
+def scaled_pairs(
+    z_a: Tensor, z_b: Tensor, *, temperature: float | Tensor, groups: Tensor | None = None
+) -> PairRows:
+    """Rows of length ``1 / sqrt(T)``: their dot products are cosines divided by T.
+
+    Args:
+        z_a: ``(n, d)``.
+        z_b: ``(n, d)``.
+        temperature: Above 0; a gradient flows to it if it is a tensor that learns.
+        groups: ``(n,)``; None makes every pair a group of its own.
+    """
+    check_temperature(temperature)
+    numbers = torch.arange(len(z_a), device=z_a.device)
+    rows = unit_rows(torch.stack([z_a, z_b], dim=1).flatten(0, 1))
+    return PairRows(rows / temperature**0.5, numbers, numbers if groups is None else groups)
 
 
-def _cross(a: Tensor, b: Tensor, temperature: float | Tensor) -> Tensor:
-    similarity = (a @ b.T) / temperature  # (n, n)
-    partner = torch.arange(len(a), device=a.device)
-    return (F.cross_entropy(similarity, partner) + F.cross_entropy(similarity.T, partner)) / 2
+def anchor_losses(own: PairRows, everyone: PairRows, *, negatives: str, same_group: str) -> Tensor:
+    """The loss of both anchors of each pair, ``(n, 2)``.
+
+    Args:
+        own: The anchors.
+        everyone: All pairs that they are compared with, their own among them.
+        negatives: As for ``info_nce``.
+        same_group: As for ``info_nce``.
+    """
+    for name, value, known in (
+        ("negatives", negatives, NEGATIVES),
+        ("same_group", same_group, SAME_GROUP),
+    ):
+        if value not in known:
+            raise ValueError(f"unknown {name} {value!r}; known: {', '.join(known)}")
+    if same_group == "positive":
+        candidates = _log_sums(own, everyone, negatives, but_groups=False)
+        return candidates - mean_positive(own, everyone, negatives)
+    if everyone.groups is not everyone.numbers:
+        check_has_negatives(everyone.groups)
+    others = _log_sums(own, everyone, negatives, but_groups=True)
+    a, b = own.views()
+    partner = (a * b).sum(1, keepdim=True)  # (n, 1)
+    # log(1 + exp(others - partner)), which is exact also where the loss is tiny.
+    return F.softplus(others - partner, threshold=50)
+
+
+def _log_sums(own: PairRows, everyone: PairRows, negatives: str, *, but_groups: bool) -> Tensor:
+    """The log-sum-exp over what each anchor is compared with, ``(n, 2)``; never with itself."""
+    if negatives == "both":
+        row_keys = Keys(own.keys(of_groups=but_groups), everyone.keys(of_groups=but_groups))
+        columns = None if own is everyone else everyone.rows
+        return log_sums(own.rows, columns, row_keys)[0].view(-1, 2)
+    keys = Keys(own.groups, everyone.groups) if but_groups else None
+    (a, b), (all_a, all_b) = own.views(), everyone.views()
+    if own is everyone:
+        return torch.stack(log_sums(a, b, keys), dim=1)
+    return torch.stack([log_sums(a, all_b, keys)[0], log_sums(b, all_a, keys)[0]], dim=1)
+
+
+def log_sums(rows: Tensor, columns: Tensor | None, keys: Keys | None) -> tuple[Tensor, Tensor]:
+    """The plain form of ``tiled_log_sums``, or that itself where the matrix would be large."""
+    n_columns = len(rows if columns is None else columns)
+    if len(rows) * n_columns >= TILED_FROM:
+        return tiled_log_sums(rows, columns, keys)
+    logits = rows @ (rows if columns is None else columns).T  # (n_rows, n_columns)
+    if keys is not None:
+        logits = logits.masked_fill(keys.of_rows[:, None] == keys.of_columns, -math.inf)
+    of_rows = logits.logsumexp(1)
+    return of_rows, of_rows if columns is None else logits.logsumexp(0)

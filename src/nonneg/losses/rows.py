@@ -27,8 +27,8 @@ def unit_rows(z: Tensor) -> Tensor:
     return z / torch.where(length > MIN_LENGTH, length, 1.0)
 
 
-def check_two_views(z_a: Tensor, z_b: Tensor) -> None:
-    """Raise a clear error unless both are ``(n, d)`` floats with at least two rows."""
+def check_two_views(z_a: Tensor, z_b: Tensor, *, n_processes: int = 1) -> None:
+    """Raise a clear error unless both are ``(n, d)`` floats, of at least two pairs in all."""
     for name, z in (("z_a", z_a), ("z_b", z_b)):
         if z.ndim != 2:
             raise ValueError(f"{name} must be (n_samples, n_features), got shape {tuple(z.shape)}")
@@ -38,7 +38,7 @@ def check_two_views(z_a: Tensor, z_b: Tensor) -> None:
         raise ValueError(
             f"z_a and z_b must have the same shape, got {tuple(z_a.shape)} and {tuple(z_b.shape)}"
         )
-    if len(z_a) < 2:
+    if len(z_a) * n_processes < 2:
         raise ValueError(
             f"a batch of {len(z_a)} pairs has no negatives; give the loss at least 2 pairs"
         )

@@ -6,15 +6,15 @@ from contextlib import contextmanager, nullcontext
 import torch
 from torch import Tensor, nn
 
-from nonneg.training.task import Gradients
+from nonneg.training.task import Engine
 
 
 def learn_in_chunks(
-    model: nn.Module,
+    module: nn.Module,
     views: Tensor,
     chunk_size: int,
     loss_of: Callable[[Tensor], Tensor],
-    gradients: Gradients,
+    engine: Engine,
 ) -> Tensor:
     """Add the gradients of a whole batch, with the activations of one chunk at a time in memory.
 
@@ -25,11 +25,11 @@ def learn_in_chunks(
     that draw, such as dropout, draw the same both times, and running statistics move once.
 
     Args:
-        model: Gives an ``Encoded`` for ``(n, ...)``.
+        module: What learns.
         views: ``(n, ...)``.
         chunk_size: Rows at once.
         loss_of: From features ``(n, d)`` to the loss.
-        gradients: Takes the place of ``loss.backward()``.
+        engine: Gives an ``Encoded`` for ``(n, ...)``, and takes the engine.
 
     Returns:
         The loss, without gradient.
@@ -37,9 +37,9 @@ def learn_in_chunks(
     chunks = views.split(chunk_size)
     before = [_generator_state(views.device)]
     parts = []
-    with _buffers_kept(model), torch.no_grad():
+    with _buffers_kept(module), torch.no_grad():
         for chunk in chunks:
-            parts.append(model(chunk).features)
+            parts.append(engine.forward(chunk).features)
             before.append(_generator_state(views.device))
     features = torch.cat(parts).requires_grad_()
     loss = loss_of(features)
@@ -48,15 +48,15 @@ def learn_in_chunks(
         zip(chunks, slopes.split(chunk_size), strict=True), start=1
     ):
         _set_generator_state(before[number - 1], views.device)
-        with nullcontext() if number == len(chunks) else gradients.of_this_process():
-            gradients.backward((model(chunk).features * slope).sum())
+        with nullcontext() if number == len(chunks) else engine.of_this_process():
+            engine.backward((engine.forward(chunk).features * slope).sum())
     return loss.detach()
 
 
 @contextmanager
-def _buffers_kept(model: nn.Module) -> Iterator[None]:
+def _buffers_kept(module: nn.Module) -> Iterator[None]:
     """Put buffers back afterwards, such as running statistics."""
-    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
         yield
     finally:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from nonneg.encoder import Encoder
-from nonneg.losses import gathered, info_nce, spectral_contrastive
+from nonneg.losses import info_nce_across, spectral_contrastive_across
 from nonneg.pairs import Batch, Pairs
 from nonneg.training.chunks import learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.settings import LossSettings, TrainConfig
-from nonneg.training.task import Gradients, Prepare
+from nonneg.training.task import Engine, Prepare
 
 
 class Contrastive:
@@ -40,18 +40,18 @@ class Contrastive:
         """That of the pairs, where they have one."""
         return getattr(self.pairs, "prepare", None)
 
-    def learn(self, model: nn.Module, batch: Batch, gradients: Gradients) -> Tensor:
+    def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
         views = torch.cat(self.pairs(batch))
         chunk_size = self.config.training.chunk_size
         if chunk_size is not None and chunk_size < len(views):
-            return learn_in_chunks(model, views, chunk_size, self._loss_of, gradients)
-        loss = self._loss_of(model(views).features)
-        gradients.backward(loss)
+            return learn_in_chunks(self.module, views, chunk_size, self._loss_of, engine)
+        loss = self._loss_of(engine.forward(views).features)
+        engine.backward(loss)
         return loss.detach()
 
     def _loss_of(self, features: Tensor) -> Tensor:
-        return self.loss(*_of_all_processes(features))
+        return self.loss(*features.chunk(2))
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
         """How far the loss has come, and sparsity, alive features and consistency."""
@@ -91,12 +91,7 @@ def owner(views: object) -> object:
 
 
 def _loss(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
+    """From both views ``(n, d)`` of this process's samples to the loss of the whole batch."""
     if settings.name == "spectral":
-        return spectral_contrastive
-    return partial(info_nce, temperature=settings.temperature)
-
-
-def _of_all_processes(features: Tensor) -> tuple[Tensor, Tensor]:
-    """Both views ``(n, d)`` of the whole batch, from the rows of this process ``(2 n, d)``."""
-    view_a, view_b = gathered(features).chunk(2, dim=1)
-    return view_a.flatten(0, 1), view_b.flatten(0, 1)
+        return spectral_contrastive_across
+    return partial(info_nce_across, temperature=settings.temperature)

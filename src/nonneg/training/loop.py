@@ -129,7 +129,7 @@ def _train_epoch(run: Run) -> bool:
     for batch in run.batches_left():
         step_is_due = (run.position.batch + 1) % run.loop.accumulate == 0
         with run.fabric.no_backward_sync(run.model, enabled=not step_is_due):
-            loss = run.task.learn(run.model, batch, run)
+            loss = run.task.learn(batch, run)
         if run.count(loss):
             _step(run)
             if run.end_step(began):

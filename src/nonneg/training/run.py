@@ -117,6 +117,17 @@ class Run:
             device=self.fabric.device,
         )
 
+    def forward(self, inputs: Tensor) -> Any:  # noqa: ANN401
+        """What the module gives for some inputs."""
+        before = torch.get_default_dtype()
+        if self.loop.precision == "64-true":
+            # Fabric gives outputs in the default type, and would cut float64 to float32.
+            torch.set_default_dtype(torch.float64)
+        try:
+            return self.model(inputs)
+        finally:
+            torch.set_default_dtype(before)
+
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of a loss, as its share of a step."""
         self.fabric.backward(loss / self.loop.accumulate)

@@ -7,10 +7,11 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nonneg.losses.distributed import with_mean_value
 from nonneg.pairs import Batch
 from nonneg.training.classifier import Classifier
 from nonneg.training.contrastive import described, owner
-from nonneg.training.task import Gradients, Prepare
+from nonneg.training.task import Engine, Prepare
 
 View = Callable[[Batch], Tensor]
 
@@ -42,11 +43,11 @@ class Supervised:
         """That of the view, where it has one."""
         return getattr(owner(self.view), "prepare", None)
 
-    def learn(self, model: nn.Module, batch: Batch, gradients: Gradients) -> Tensor:
+    def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
         labels = self.labels[batch.indices.cpu()].to(batch.indices.device)
-        loss = F.cross_entropy(model(self.view(batch)), labels)
-        gradients.backward(loss)
+        loss = with_mean_value(F.cross_entropy(engine.forward(self.view(batch)), labels))
+        engine.backward(loss)
         return loss.detach()
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:

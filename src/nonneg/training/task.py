@@ -13,8 +13,12 @@ from nonneg.pairs import Batch, Draws
 Prepare = Callable[[Data, Tensor, Draws], Tensor]
 
 
-class Gradients(Protocol):
-    """How a task adds gradients, on however many processes."""
+class Engine(Protocol):
+    """How a task uses its module, on whatever device, precision and number of processes."""
+
+    def forward(self, inputs: Tensor) -> Any:  # noqa: ANN401
+        """What the module gives for some inputs, with gradient."""
+        ...
 
     def backward(self, loss: Tensor) -> None:
         """In place of ``loss.backward()``."""
@@ -41,13 +45,12 @@ class Task(Protocol):
         """Reads the inputs of a batch where the data is, in a worker if there are any."""
         ...
 
-    def learn(self, model: nn.Module, batch: Batch, gradients: Gradients) -> Tensor:
+    def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient.
 
         Args:
-            model: ``module``, wrapped for several processes.
             batch: The share of this process.
-            gradients: Takes the place of ``loss.backward()``.
+            engine: Forward and backward passes go through it.
         """
         ...
 

@@ -1,0 +1,188 @@
+"""Log-sum-exp over all rows and columns of a product, in tiles: exact, without the matrix.
+
+The gradient needs the same exponentials again: some tiles are kept, the others computed anew.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nonneg.losses.fixed_shift import fixed_log_sums, fixed_weights, is_safe, smallest_shift
+from nonneg.losses.online_maximum import online_log_sums, online_weights
+from nonneg.losses.tiled_product import TiledProduct
+from nonneg.losses.tiles import Keys, n_kept, tile_size, tiles
+
+
+def tiled_log_sums(
+    rows: Tensor, columns: Tensor | None = None, keys: Keys | None = None
+) -> tuple[Tensor, Tensor]:
+    """``log sum_j exp(rows_i · columns_j)`` for every row i, and the same for every column.
+
+    The matrix of products is symmetric if both sides are the same rows; then only its upper
+    triangle is computed, and a tile serves its rows and its columns. Memory grows with the number
+    of rows, not with its square.
+
+    Args:
+        rows: ``(n_rows, d)``, float32 or float64.
+        columns: ``(n_columns, d)``; None for the rows themselves.
+        keys: A row and a column with the same key are left out of each other's sum. A sum over
+            nothing is ``-inf``.
+
+    Returns:
+        ``(n_rows,)`` and ``(n_columns,)``; the same tensor twice if ``columns`` is None.
+
+    Example:
+        Two rows at a right angle: ``log(e + 1)`` each.
+
+        >>> tiled_log_sums(torch.eye(2))[0]
+        tensor([1.3133, 1.3133])
+    """
+    if keys is None or keys.are_rising():
+        return _in_order(rows, columns, keys)
+    orders = [of_side.argsort() for of_side in keys]
+    found = _in_order(
+        rows[orders[0]],
+        None if columns is None else columns[orders[1]],
+        Keys(*(of_side[order] for of_side, order in zip(keys, orders, strict=True))),
+    )
+    of_rows, of_columns = (z[order.argsort()] for z, order in zip(found, orders, strict=True))
+    return of_rows, of_columns
+
+
+def _in_order(rows: Tensor, columns: Tensor | None, keys: Keys | None) -> tuple[Tensor, Tensor]:
+    learns = rows.requires_grad or (columns is not None and columns.requires_grad)
+    of_rows, of_columns, _ = _sums(
+        rows, columns, *(keys or (None, None)), learns and torch.is_grad_enabled()
+    )
+    return of_rows, of_rows if columns is None else of_columns
+
+
+def _compute_sums(
+    rows: Tensor,
+    columns: Tensor | None,
+    row_keys: Tensor | None,
+    column_keys: Tensor | None,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    product = TiledProduct(rows, columns, _keys(row_keys, column_keys))
+    shift = smallest_shift(product)
+    of_rows, of_columns, kept = fixed_log_sums(product, shift, keep=keep)
+    if not is_safe(product, shift, of_rows, of_columns):
+        of_rows, of_columns = online_log_sums(product)
+    return of_rows, rows.new_empty(0) if columns is None else of_columns, kept
+
+
+def _compute_gradients(
+    rows: Tensor,
+    columns: Tensor | None,
+    row_keys: Tensor | None,
+    column_keys: Tensor | None,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    kept: Tensor,
+    row_gradient: Tensor,
+    column_gradient: Tensor,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor]:
+    product = TiledProduct(rows, columns, _keys(row_keys, column_keys))
+    to_rows, to_columns = _room_for_gradients(rows, columns, wanted)
+    if columns is None:
+        of_columns, column_gradient, to_columns = of_rows, row_gradient, to_rows
+    shift = smallest_shift(product)
+    if is_safe(product, shift, of_rows, of_columns):
+        row_scale = row_gradient * (shift - of_rows).exp()
+        column_scale = column_gradient * (shift - of_columns).exp()
+        weights = fixed_weights(product, shift, kept, row_scale, column_scale)
+    else:
+        weights = online_weights(product, of_rows, of_columns, row_gradient, column_gradient)
+    for tile, weight in weights:
+        if wanted[0]:
+            to_rows[tile.rows].addmm_(weight, product.columns[tile.columns])
+        if wanted[1] and tile.is_mirrored:
+            to_columns[tile.columns].addmm_(weight.T, product.rows[tile.rows])
+    return to_rows, rows.new_empty(0) if columns is None else to_columns
+
+
+def _room_for_gradients(
+    rows: Tensor, columns: Tensor | None, wanted: Sequence[bool]
+) -> tuple[Tensor, Tensor]:
+    to_rows = torch.zeros_like(rows) if wanted[0] else rows.new_empty(0)
+    if columns is None or not wanted[1]:
+        return to_rows, rows.new_empty(0)
+    return to_rows, torch.zeros_like(columns)
+
+
+def _keys(of_rows: Tensor | None, of_columns: Tensor | None) -> Keys | None:
+    return None if of_rows is None or of_columns is None else Keys(of_rows, of_columns)
+
+
+def _shapes_of_sums(
+    rows: Tensor,
+    columns: Tensor | None,
+    row_keys: Tensor | None,
+    column_keys: Tensor | None,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    n_columns = None if columns is None else len(columns)
+    size = tile_size(len(rows), on_cpu=rows.device.type == "cpu")
+    found = tiles(len(rows), n_columns, size=size)
+    n_entries = n_kept(found, itemsize=rows.itemsize) if keep else 0
+    return rows.new_empty(len(rows)), rows.new_empty(n_columns or 0), rows.new_empty(n_entries)
+
+
+def _shapes_of_gradients(
+    rows: Tensor,
+    columns: Tensor | None,
+    row_keys: Tensor | None,
+    column_keys: Tensor | None,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    kept: Tensor,
+    row_gradient: Tensor,
+    column_gradient: Tensor,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor]:
+    return _room_for_gradients(rows, columns, wanted)
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ANN401
+    *tensors, _ = inputs
+    ctx.save_for_backward(*tensors, *output)
+    # The kept tiles have no gradient: no zeros for them.
+    ctx.set_materialize_grads(False)
+
+
+def _backward(
+    ctx: Any,  # noqa: ANN401
+    row_gradient: Tensor | None,
+    column_gradient: Tensor | None,
+    _: None,
+) -> tuple[Tensor | None, ...]:
+    rows, columns, row_keys, column_keys, of_rows, of_columns, kept = ctx.saved_tensors
+    of_pair = ctx.needs_input_grad[:2]
+    to_rows, to_columns = _gradients(
+        rows,
+        columns,
+        row_keys,
+        column_keys,
+        of_rows,
+        of_columns,
+        kept,
+        torch.zeros_like(of_rows) if row_gradient is None else row_gradient,
+        torch.zeros_like(of_columns) if column_gradient is None else column_gradient,
+        # A tile of the triangle also gives to the rows that are its columns.
+        [of_pair[0], of_pair[0] if columns is None else of_pair[1]],
+    )
+    return to_rows if of_pair[0] else None, to_columns if of_pair[1] else None, None, None, None
+
+
+# Operators of their own: torch.compile calls them without looking inside.
+_sums = torch.library.custom_op("nonneg::log_sums", _compute_sums, mutates_args=())
+_gradients = torch.library.custom_op(
+    "nonneg::log_sums_gradients", _compute_gradients, mutates_args=()
+)
+_sums.register_fake(_shapes_of_sums)
+_gradients.register_fake(_shapes_of_gradients)
+_sums.register_autograd(_backward, setup_context=_remember)

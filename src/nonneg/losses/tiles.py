@@ -1,0 +1,146 @@
+"""In which pieces is a matrix of similarities visited, and which of them are worth keeping?"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch import Tensor
+
+# Rows and columns of a tile: a few MB, so that what is done to it happens in a processor's cache.
+# Accelerators want more work a call.
+CPU_TILE = (512, 1024)
+ACCELERATOR_TILE = (4096, 8192)
+# Tiles that are kept from the forward to the backward pass need not be computed again: all of them
+# up to 4,096 rows in float32.
+KEPT_BYTES = 40 * 2**20
+
+
+class Tile(NamedTuple):
+    """A rectangle of the matrix."""
+
+    rows: slice
+    columns: slice
+    is_mirrored: bool
+    """Whether it counts for its columns too: all but the tiles on the diagonal of a triangle."""
+    is_masked: bool
+    """Whether a row and a column of it may have the same key."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Its numbers of rows and columns."""
+        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+    @property
+    def n_entries(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+
+class Keys(NamedTuple):
+    """Which entries are left out: those whose row and column have the same key.
+
+    If keys rise, equal ones lie side by side, and of almost all tiles the ends of their keys tell
+    that they have no such entry.
+    """
+
+    of_rows: Tensor
+    """``(n_rows,)``"""
+    of_columns: Tensor
+    """``(n_columns,)``"""
+
+    def are_rising(self) -> bool:
+        """Whether no key is lower than the one before it."""
+        return all(bool((keys[1:] >= keys[:-1]).all()) for keys in self)
+
+    def equal(self, tile: Tile) -> Tensor:
+        """Which entries of a tile are left out; ``(rows, columns)``."""
+        return self.of_rows[tile.rows, None] == self.of_columns[tile.columns]
+
+
+def tile_size(n_rows: int, *, on_cpu: bool) -> tuple[int, int]:
+    """The numbers of rows and columns of a tile.
+
+    Example:
+        >>> tile_size(1000, on_cpu=True), tile_size(10_000, on_cpu=True)
+        ((256, 1024), (512, 1024))
+    """
+    if not on_cpu:
+        return ACCELERATOR_TILE
+    height, width = CPU_TILE
+    # The squares on the diagonal of a triangle are computed whole: few rows want small ones.
+    return (height if n_rows >= 8 * height else height // 2), width
+
+
+def tiles(
+    n_rows: int, n_columns: int | None, *, size: tuple[int, int], keys: Keys | None = None
+) -> list[Tile]:
+    """The tiles of a matrix, or of the upper triangle of a symmetric one.
+
+    Args:
+        n_rows: Of the matrix.
+        n_columns: Of the matrix; None for the triangle. Its tiles on the diagonal are whole
+            squares; each of the others also stands for its mirror image.
+        size: The numbers of rows and columns of a tile; those at the edges have fewer.
+        keys: Entries to leave out, if any; keys must rise.
+
+    Example:
+        >>> for tile in tiles(5, None, size=(2, 2)):
+        ...     print(tile.rows, tile.columns, tile.is_mirrored)
+        slice(0, 2, None) slice(0, 2, None) False
+        slice(0, 2, None) slice(2, 4, None) True
+        slice(0, 2, None) slice(4, 5, None) True
+        slice(2, 4, None) slice(2, 4, None) False
+        slice(2, 4, None) slice(4, 5, None) True
+        slice(4, 5, None) slice(4, 5, None) False
+    """
+    height, width = size
+    lists = None if keys is None else (keys.of_rows.tolist(), keys.of_columns.tolist())
+    found = []
+    for above in _pieces(0, n_rows, height):
+        if n_columns is None:
+            across = [above, *_pieces(above.stop, n_rows, width)]
+        else:
+            across = [*_pieces(0, n_columns, width)]
+        for left in across:
+            is_masked = lists is not None and _overlap(lists[0], above, lists[1], left)
+            found.append(Tile(above, left, n_columns is not None or left != above, is_masked))
+    return found
+
+
+def n_kept(found: list[Tile], *, itemsize: int) -> int:
+    """The number of entries of the first tiles, as many as may be kept.
+
+    Example:
+        >>> large = Tile(slice(0, 4096), slice(0, 1024), is_mirrored=True, is_masked=False)
+        >>> n_kept([large] * 3, itemsize=4)  # 16 MiB each: two of them
+        8388608
+    """
+    n_entries = 0
+    for tile in found:
+        if (n_entries + tile.n_entries) * itemsize > KEPT_BYTES:
+            break
+        n_entries += tile.n_entries
+    return n_entries
+
+
+def slots(found: list[Tile], kept: Tensor) -> Iterator[Tensor | None]:
+    """For each tile its part of ``kept``, in its shape; None for those that are not kept.
+
+    Args:
+        found: The tiles, in order.
+        kept: ``(n_entries,)``: the entries of the first of them, one tile after the other.
+    """
+    end = 0
+    for tile in found:
+        start, end = end, end + tile.n_entries
+        yield kept[start:end].view(tile.shape) if end <= len(kept) else None
+
+
+def _pieces(start: int, stop: int, step: int) -> Iterator[slice]:
+    for begin in range(start, stop, step):
+        yield slice(begin, min(begin + step, stop))
+
+
+def _overlap(row_keys: list[int], above: slice, column_keys: list[int], left: slice) -> bool:
+    first, last = row_keys[above.start], row_keys[above.stop - 1]
+    return not (column_keys[left.stop - 1] < first or last < column_keys[left.start])
