@@ -10,6 +10,7 @@ ROOT = Path(nonneg.__file__).parent
 # Each part may import from the layers above its own line, and from itself.
 LAYERS = [
     {"files", "settings", "nonnegative"},
+    {"feature_file"},
     {"data", "losses", "metrics", "backbones", "projector"},
     {"encoder", "pairs"},
     {"training", "factorization"},

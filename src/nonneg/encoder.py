@@ -1,5 +1,6 @@
 """What is trained and kept? Backbone, projector and the non-negative transform, as one module."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -129,7 +130,11 @@ class Encoder(nn.Module):
 
     @torch.no_grad()
     def encode(
-        self, samples: Tensor | NDArray[np.generic] | Data, batch_size: int = 512
+        self,
+        samples: Tensor | NDArray[np.generic] | Data,
+        batch_size: int = 512,
+        *,
+        after: Callable[[int], None] = lambda _: None,
     ) -> Encoded:
         """Hidden, scores and features of any number of samples, on the CPU.
 
@@ -139,6 +144,7 @@ class Encoder(nn.Module):
         Args:
             samples: ``(n, *sample_shape)``, or a data set.
             batch_size: How many samples go through at once.
+            after: Told the number of samples of each batch that is done.
         """
         data = (
             ArrayData(torch.as_tensor(samples))
@@ -150,10 +156,11 @@ class Encoder(nn.Module):
         was_training = self.training
         self.eval()
         try:
-            parts = [
-                Encoded(*(part.cpu() for part in self(data.fetch(indices).to(device))))
-                for indices in torch.arange(len(data)).split(batch_size)
-            ]
+            parts = []
+            for indices in torch.arange(len(data)).split(batch_size):
+                encoded = self(data.fetch(indices).to(device))
+                parts.append(Encoded(*(part.cpu() for part in encoded)))
+                after(len(indices))
         finally:
             self.train(was_training)
         return Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))

@@ -8,6 +8,7 @@ import pytest
 
 from nonneg import Encoder
 from nonneg.data import load
+from nonneg.feature_file import read_features
 
 QUICK = [
     "encoder.backbone.width=4",
@@ -40,11 +41,11 @@ def test_a_run_folder_has_all_that_is_needed(run):
 def test_embed_writes_the_features_of_the_encoder(nonneg, run, tmp_path):
     ended = nonneg("embed", run, "digits", "--hidden", "--out", tmp_path / "Z.npz")
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.strip() == f"360 samples × 32 features: {tmp_path / 'Z.npz'}"
-    arrays = np.load(tmp_path / "Z.npz")
+    assert ended.stdout.strip() == f"360 samples × 32 features, sparse: {tmp_path / 'Z.npz'}"
+    features, arrays = read_features(tmp_path / "Z.npz")
     test = load("digits", split="test")
     encoded = Encoder.load(run).encode(test)
-    np.testing.assert_allclose(arrays["features"], encoded.features.numpy(), atol=1e-6)
+    np.testing.assert_allclose(features.toarray(), encoded.features.numpy(), atol=1e-6)
     np.testing.assert_allclose(arrays["hidden"], encoded.hidden.numpy(), atol=1e-6)
     assert arrays["labels"].tolist() == test.labels.tolist()
     assert arrays["class_names"].tolist() == list("0123456789")
@@ -54,8 +55,9 @@ def test_embed_reads_a_file_of_ones_own(nonneg, run, tmp_path):
     np.save(tmp_path / "mine.npy", np.zeros((3, 8, 8), np.uint8))
     ended = nonneg("embed", run, tmp_path / "mine.npy", "--out", tmp_path / "Z.npz")
     assert ended.returncode == 0, ended.stderr
-    assert np.load(tmp_path / "Z.npz")["features"].shape == (3, 32)
-    assert "labels" not in np.load(tmp_path / "Z.npz")
+    features, arrays = read_features(tmp_path / "Z.npz")
+    assert features.shape == (3, 32)
+    assert arrays == {}
 
 
 def test_presets_lists_each_with_what_it_is(nonneg):

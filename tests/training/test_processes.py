@@ -1,7 +1,11 @@
 """Two processes with half a batch each train the same encoder as one process with the whole."""
 
+import json
+import shutil
+import signal
 import subprocess
 import sys
+import textwrap
 
 import pytest
 import torch
@@ -23,34 +27,113 @@ SETTINGS = [
 ]
 
 
-def command(out):
-    settings = [part for setting in SETTINGS for part in ("--set", setting)]
-    return ["-m", "nonneg", "train", "digits", *settings, "--out", str(out)]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+TIMINGS = ("seconds", "images_per_second")
 
-
-@pytest.mark.skipif(
+pytestmark = pytest.mark.skipif(
     not torch.distributed.is_gloo_available(), reason="torch was built without gloo"
 )
-def test_two_processes_train_as_one(tmp_path):
-    alone = subprocess.run(
-        [sys.executable, *command(tmp_path / "one")], capture_output=True, text=True, timeout=300
-    )
-    assert alone.returncode == 0, alone.stderr
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    together = subprocess.run(
-        [*torchrun, "--standalone", *command(tmp_path / "two")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert together.returncode == 0, together.stderr
-    assert together.stdout.count("epoch   3/3") == 1  # only the first process speaks
-    one, two = read_history(tmp_path / "one"), read_history(tmp_path / "two")
-    for ours, theirs in zip(one, two, strict=True):
-        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-10)
-    first, second = Encoder.load(tmp_path / "one"), Encoder.load(tmp_path / "two")
+
+# Runs nonneg, and kills a process with SIGKILL after its n-th step, the first time only.
+KILLED = textwrap.dedent(
+    """
+    import os, signal, sys
+    import nonneg.training.loop as loop
+    from nonneg.cli import main
+
+    n, rank = int(sys.argv.pop(1)), sys.argv.pop(1)
+    step, count = loop._step, 0
+
+    def deadly(run):
+        global count
+        step(run)
+        count += 1
+        is_first_try = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+        if count == n and os.environ.get("RANK", "0") == rank and is_first_try:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    loop._step = deadly
+    main()
+    """
+)
+
+
+def train_command(out):
+    settings = [part for setting in SETTINGS for part in ("--set", setting)]
+    return ["train", "digits", *settings, "--out", str(out)]
+
+
+def run(*command, code=0):
+    ended = subprocess.run(list(command), capture_output=True, text=True, timeout=300)
+    assert ended.returncode == code, ended.stderr
+    return ended.stdout
+
+
+def history(folder):
+    return [
+        {key: value for key, value in record.items() if key not in TIMINGS}
+        for record in read_history(folder)
+    ]
+
+
+def assert_same(one, two, rel):
+    for ours, theirs in zip(history(one), history(two), strict=True):
+        assert ours == pytest.approx(theirs, rel=rel, abs=1e-9)
+    first, second = Encoder.load(one), Encoder.load(two)
     for ours, theirs in zip(first.parameters(), second.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A run of one process."""
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    run(sys.executable, "-m", "nonneg", *train_command(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("killed") / "killed.py"
+    path.write_text(KILLED)
+    return str(path)
+
+
+def test_two_processes_train_as_one(alone, tmp_path):
+    said = run(*TORCHRUN, "-m", "nonneg", *train_command(tmp_path / "two"))
+    assert said.count("epoch   3/3") == 1  # only the first process speaks
+    assert_same(alone, tmp_path / "two", rel=1e-10)
+
+
+def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(alone, killed, tmp_path):
+    """The agent ends the other worker and starts both anew; they resume from the checkpoint."""
+    command = [*TORCHRUN, "--max-restarts", "1", killed, "7", "1", *train_command(tmp_path / "run")]
+    said = run(*command, "--resume")
+    assert "resuming" in said
+    assert_same(alone, tmp_path / "run", rel=1e-6)
+
+
+def test_two_processes_resume_what_one_began(alone, killed, tmp_path):
+    command = [sys.executable, killed, "7", "0", *train_command(tmp_path / "run")]
+    run(*command, code=-signal.SIGKILL)
+    said = run(*TORCHRUN, "-m", "nonneg", *train_command(tmp_path / "run"), "--resume")
+    assert "resuming" in said
+    assert_same(alone, tmp_path / "run", rel=1e-6)
+
+
+def test_two_processes_embed_and_evaluate_as_one(alone, tmp_path):
+    copy = shutil.copytree(alone, tmp_path / "run")
+    evaluate = ["evaluate", "--only", "properties,neighbours"]
+    for folder, start in ((alone, [sys.executable]), (copy, TORCHRUN)):
+        run(*start, "-m", "nonneg", "embed", str(folder), "digits", "--batch-size", "50",
+            "--hidden", "--out", str(folder / "Z.npz"))  # fmt: skip
+        run(*start, "-m", "nonneg", *evaluate, str(folder))
+    assert (alone / "Z.npz").read_bytes() == (copy / "Z.npz").read_bytes()
+    first, second = (json.loads((f / "evaluation.json").read_text()) for f in (alone, copy))
+    for name in ("properties", "neighbours"):
+        ours, theirs = (e["sections"][name]["figures"] for e in (first, second))
+        assert ours == theirs
+    assert (alone / "ranking.json").read_bytes() == (copy / "ranking.json").read_bytes()
 
 
 def test_one_process_gathers_itself():

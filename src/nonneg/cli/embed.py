@@ -1,6 +1,5 @@
 """``nonneg embed``: the features of any data, from a trained encoder."""
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,11 +7,13 @@ import numpy as np
 import torch
 import typer
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 
 from nonneg import data
-from nonneg.encoder import Encoded, Encoder
-from nonneg.files import write_bytes
+from nonneg.encoder import Encoder
+from nonneg.evaluation.sharding import encoded_together
+from nonneg.feature_file import write_features
+from nonneg.training import join_processes
 
 
 def embed(
@@ -35,31 +36,35 @@ def embed(
         typer.Option(help="Where data sets lie. [dim]default: $NONNEG_DATA or ~/.cache/nonneg[/]"),
     ] = None,
 ) -> None:
-    """Write the features of a data set as an npz file: features, and labels where they exist.
+    """Write the features of a data set as an npz file, and labels where they exist.
+
+    Features that are mostly zero are written sparse, as scipy.sparse.load_npz reads them, others
+    dense, under the key "features"; nonneg.feature_file.read_features reads both.
 
     Example: nonneg embed runs/digits-ncl digits --split test --out digits.npz
     """
+    is_first = join_processes()
     encoder = Encoder.load(run)
     split = split or ("test" if source in data.names() else "train")
     samples = data.load(source, split=split, data_dir=data_dir, image_size=encoder.sample_shape[-1])
     data.check(samples)
     encoder.to("cuda" if torch.cuda.is_available() else "cpu")
-    parts = [
-        encoder.encode(samples.fetch(indices), batch_size)
-        for indices in track(
-            torch.arange(len(samples)).split(batch_size), description="embedding", transient=True
+    console = Console(quiet=not is_first)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("embedding", total=len(samples))
+        encoded = encoded_together(
+            encoder, samples, batch_size, after=lambda n: bar.advance(task, n)
         )
-    ]
-    encoded = Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
-    arrays: dict[str, Any] = {"features": encoded.features.numpy()}
+    arrays: dict[str, Any] = {}
     if hidden:
         arrays["hidden"] = encoded.hidden.numpy()
     if samples.labels is not None:
         arrays["labels"] = samples.labels.numpy()
     if samples.class_names:
         arrays["class_names"] = np.array(samples.class_names)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    write_bytes(out, buffer.getvalue())
+    if not is_first:
+        return
+    is_sparse = write_features(out, encoded.features.numpy(), **arrays)
     n, d = encoded.features.shape
-    Console().print(f"{n:,} samples × {d:,} features: {out}", highlight=False, soft_wrap=True)
+    kept = "sparse" if is_sparse else "dense"
+    console.print(f"{n:,} samples × {d:,} features, {kept}: {out}", highlight=False, soft_wrap=True)

@@ -1,5 +1,6 @@
 """``nonneg evaluate``: every measurement of a run, as a table and in its folder."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +54,8 @@ def evaluate(
 
     Example: nonneg evaluate runs/fashion-mnist-ncl --only properties,probe
     """
-    console = Console()
+    # Under torchrun only the first process speaks.
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")
     settings = EvaluationSettings.read(with_overrides({}, set_ or []))
     names = chosen_sections(None if only is None else [n.strip() for n in only.split(",")])
     bar = Progress(

@@ -1,7 +1,38 @@
 """Which samples are left out to judge by? Draws that take a share of every class."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Samples to fit to and samples to judge by; slices where the rows are in that order."""
+
+    fitted: slice | Tensor
+    judged: slice | Tensor
+
+
+def left_out(targets: Tensor, *, rate: float, n_folds: int, seed: int) -> tuple[Tensor, list[Fold]]:
+    """An order of the samples, and what is left out in turn of samples in that order.
+
+    One fold is a draw of the share; more are parts of about equal size. None if every class has
+    one sample.
+
+    Args:
+        targets: Class numbers 0 … c-1, ``(n,)``, on the CPU.
+        rate: Share of each class for one fold.
+        n_folds: How many parts.
+        seed: Of the draw.
+    """
+    if n_folds > 1:
+        folds = stratified_folds(targets, n_folds, seed=seed)
+        return torch.arange(len(targets)), [Fold(rest, own) for rest, own in folds]
+    rest, drawn = stratified_draw(targets, rate, seed=seed)
+    # The samples to fit to come first, so that they are a slice and need no second copy.
+    fold = Fold(slice(0, len(rest)), slice(len(rest), None))
+    return torch.cat([rest, drawn]), [fold] if len(drawn) else []
 
 
 def stratified_draw(targets: Tensor, rate: float, *, seed: int) -> tuple[Tensor, Tensor]:

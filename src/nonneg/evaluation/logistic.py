@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nonneg.evaluation.standard_rows import Rows
+from nonneg.evaluation.solver_rows import Rows
 
 _MEMORY = 10
 _MAX_STEPS = 500
 _MAX_TRIALS = 20
 # A step along a direction is long enough when the slope has fallen to this share.
 _SLOPE_RATE = 0.3
+# The curvature may change by this factor before the Hessian is factored anew.
+_REFRESH = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,7 @@ def logistic_fit(
     """The minimum of mean cross entropy + strength / 2 · |weight|²; the bias is free.
 
     L-BFGS in coordinates in which the problem is nearly round: the Hessian is about
-    ``curvature · gram + strength``, with the mean curvature of the softmax at the start (Böhning
+    ``curvature · gram + strength``, with the mean curvature of the softmax so far (Böhning
     1992 bounds it by 1/2; the mean is closer). Along a direction the logits change linearly, so
     the length of a step is found on them alone; each step reads the samples twice and no more.
 
@@ -63,13 +65,17 @@ def logistic_fit(
     parameters = torch.cat([start.weight, start.bias[:, None]], dim=1)  # (c, d + 1)
     logits = rows.logits(start.weight, start.bias)
     probability = logits.softmax(dim=1)
-    memory = _Memory(_Preconditioner.at(probability, gram, strength))
+    preconditioner = _Preconditioner.at(_curvature(probability), gram, strength)
+    memory = _Memory()
     gradient = _gradient(rows, targets, probability, parameters, strength)
     for n_steps in range(_MAX_STEPS):
         enough = tolerance * strength * float(parameters[:, :-1].double().norm())
         if float(gradient.double().norm()) <= max(enough, torch.finfo(gradient.dtype).eps):
             return _result(parameters, n_steps, converged=True)
-        direction = -memory.solve(gradient)
+        curvature = _curvature(probability)
+        if not 1 / _REFRESH <= curvature / preconditioner.curvature <= _REFRESH:
+            preconditioner = _Preconditioner.at(curvature, gram, strength)
+        direction = -memory.solve(gradient, preconditioner)
         slope = _dot(gradient, direction)
         if not slope < 0:
             break
@@ -104,6 +110,16 @@ def _gradient(
     residual /= len(targets)
     of_weight = rows.gradient(residual).add_(parameters[:, :-1], alpha=strength)
     return torch.cat([of_weight, residual.sum(dim=0)[:, None]], dim=1)
+
+
+def _curvature(probability: Tensor) -> float:
+    """The mean curvature of the softmax: 1/c for equal probabilities, near 0 for certain ones."""
+    spread = 1 - probability.square().sum(dim=1).mean(dtype=torch.float64)
+    return max(float(spread) / (probability.shape[1] - 1), 1e-6)
+
+
+def _eye_like(gram: Tensor) -> Tensor:
+    return torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
@@ -148,13 +164,14 @@ class _Preconditioner:
     curvature: float
 
     @classmethod
-    def at(cls, probability: Tensor, gram: Tensor, strength: float) -> "_Preconditioner":
-        n_classes = probability.shape[1]
-        spread = 1 - probability.double().square().sum(dim=1)
-        curvature = max(float(spread.mean()) / (n_classes - 1), 1e-6)
-        hessian = curvature * gram
-        hessian.diagonal().add_(strength)
-        return cls(torch.linalg.cholesky(hessian), curvature)
+    def at(cls, curvature: float, gram: Tensor, strength: float) -> "_Preconditioner":
+        ridge = strength
+        factor, failed = torch.linalg.cholesky_ex(curvature * gram + ridge * _eye_like(gram))
+        # A gram of float32 products has rounding of either sign where columns repeat others.
+        while int(failed):
+            ridge *= 10
+            factor, failed = torch.linalg.cholesky_ex(curvature * gram + ridge * _eye_like(gram))
+        return cls(factor, curvature)
 
     def solve(self, gradient: Tensor) -> Tensor:
         solved = torch.cholesky_solve(gradient[:, :-1].T.double(), self.factor).T
@@ -165,25 +182,24 @@ class _Preconditioner:
 class _Memory:
     """The last steps and changes of the gradient: L-BFGS's picture of the Hessian."""
 
-    def __init__(self, preconditioner: _Preconditioner) -> None:
-        self._preconditioner = preconditioner
+    def __init__(self) -> None:
         self._pairs: list[tuple[Tensor, Tensor, float]] = []
-        self._scale = 1.0
 
     def add(self, step: Tensor, change: Tensor) -> None:
         product = _dot(step, change)
         # Rounding can turn it negative at the very end; such a pair would spoil the picture.
-        if product <= 0:
-            return
-        self._scale = product / _dot(change, self._preconditioner.solve(change))
-        self._pairs = [*self._pairs, (step, change, product)][-_MEMORY:]
+        if product > 0:
+            self._pairs = [*self._pairs, (step, change, product)][-_MEMORY:]
 
-    def solve(self, gradient: Tensor) -> Tensor:
+    def solve(self, gradient: Tensor, preconditioner: _Preconditioner) -> Tensor:
         shares = []
         for step, change, product in reversed(self._pairs):
             shares.append(_dot(step, gradient) / product)
             gradient = gradient - shares[-1] * change
-        solved = self._preconditioner.solve(gradient) * self._scale
+        solved = preconditioner.solve(gradient)
+        if self._pairs:
+            _, change, product = self._pairs[-1]
+            solved *= product / _dot(change, preconditioner.solve(change))
         for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
             solved = solved + (share - _dot(change, solved) / product) * step
         return solved

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from nonneg.evaluation.folds import stratified_draw, stratified_folds
+from nonneg.evaluation.folds import Fold, left_out
 from nonneg.evaluation.logistic import LogisticFit, logistic_fit
-from nonneg.evaluation.standard_rows import DenseRows, column_scales, standard_rows
-from nonneg.evaluation.strengths import STRENGTHS, Fold, chosen_strength
+from nonneg.evaluation.solver_rows import DenseRows
+from nonneg.evaluation.standard_rows import column_scales, standard_rows
+from nonneg.evaluation.strengths import STRENGTHS, chosen_strength
 from nonneg.evaluation.thin_rows import thin_rows
 from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
 from nonneg.metrics.features import Features
@@ -169,34 +170,20 @@ def fitted_probe(
     classes, targets = given.unique(return_inverse=True)
     if len(classes) < 2:
         raise ValueError("the training labels hold one class only; a probe needs at least two")
+    order, folds = left_out(targets, rate=validation_rate, n_folds=n_folds, seed=seed)
     with torch.no_grad():
-        return _fitted(
-            features, targets, classes, _Split(validation_rate, n_folds, seed), strengths
-        )
-
-
-@dataclass(frozen=True)
-class _Split:
-    validation_rate: float
-    n_folds: int
-    seed: int
-
-    def folds(self, targets: Tensor) -> tuple[Tensor, list[Fold]]:
-        """An order of the samples, and what is left out in turn of samples in that order."""
-        if self.n_folds > 1:
-            folds = stratified_folds(targets, self.n_folds, seed=self.seed)
-            return torch.arange(len(targets)), [Fold(rest, own) for rest, own in folds]
-        rest, drawn = stratified_draw(targets, self.validation_rate, seed=self.seed)
-        # The samples to fit to come first, so that they are a slice and need no second copy.
-        fold = Fold(slice(0, len(rest)), slice(len(rest), None))
-        return torch.cat([rest, drawn]), [fold] if len(drawn) else []
+        return _fitted(features, targets, classes, order, folds, strengths)
 
 
 def _fitted(
-    features: Features, targets: Tensor, classes: Tensor, split: _Split, strengths: Sequence[float]
+    features: Features,
+    targets: Tensor,
+    classes: Tensor,
+    order: Tensor,
+    folds: list[Fold],
+    strengths: Sequence[float],
 ) -> LinearProbe:
     columns = column_scales(features)
-    order, folds = split.folds(targets)
     rows = standard_rows(features, columns, order)
     targets = targets[order].to(features.device)
     axes = None

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from nonneg.data import Data
 from nonneg.encoder import Encoder
-from nonneg.evaluation.corruptions import CORRUPTIONS, Corrupted
+from nonneg.evaluation.corruptions import CORRUPTIONS, DRAWINGS, Corrupted
 from nonneg.evaluation.probe import LinearProbe
-
-DRAWINGS = ("sketch", "stylised")
+from nonneg.evaluation.sharding import encoded_together
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def robustness(
 
     def accuracy(version: Data) -> float:
         watch(version.name)
-        return probe.accuracy(encoder.encode(version).hidden, labels)
+        return probe.accuracy(encoded_together(encoder, version).hidden, labels)
 
     return Robustness(
         clean=accuracy(test),

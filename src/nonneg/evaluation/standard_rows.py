@@ -1,23 +1,21 @@
 """On which scale does a probe see its columns? Mean 0, variance 1, and none blown up."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
+from nonneg.evaluation.solver_rows import DenseRows, Rows, SparseRows
 from nonneg.metrics.features import Features
 
 # No training entry is further than this many units from its column's mean.
-_FURTHEST = 20.0
+_FURTHEST = 50.0
 # From this share of zeros on, sparse products are faster than dense ones.
 _SPARSE_ZERO_RATE = 0.9
 # One row in so many is looked at to see how many entries are zero.
 _ZERO_STEP = 16
-# Times as many rows as columns make a Gram matrix that is good enough to precondition with.
-_GRAM_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,98 +35,10 @@ class Columns:
     zero_rate: float
 
 
-class Rows(Protocol):
-    """Standardised samples ``(n, n_kept)`` as a solver needs them."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of kept columns."""
-
-    def part(self, which: slice | Tensor) -> "Rows":
-        """Some of the samples; a slice of dense rows shares their memory."""
-
-    def logits(self, weight: Tensor, bias: Tensor) -> Tensor:
-        """The samples times weights ``(c, n_kept)`` plus a bias ``(c,)``: ``(n, c)``."""
-
-    def gradient(self, residual: Tensor) -> Tensor:
-        """A residual ``(n, c)``, transposed, times the samples: ``(c, n_kept)``."""
-
-    def gram(self) -> Tensor:
-        """Mean product of columns over the first samples, float64 ``(n_kept, n_kept)``."""
-
-
-@dataclass(frozen=True, eq=False)
-class DenseRows:
-    """Standardised samples in memory."""
-
-    values: Tensor
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of kept columns."""
-        return self.values.shape[0], self.values.shape[1]
-
-    def part(self, which: slice | Tensor) -> "DenseRows":
-        """Some of the samples."""
-        return DenseRows(self.values[which])
-
-    def logits(self, weight: Tensor, bias: Tensor) -> Tensor:
-        """The samples times weights plus a bias."""
-        return torch.addmm(bias, self.values, weight.T)
-
-    def gradient(self, residual: Tensor) -> Tensor:
-        """The residual, transposed, times the samples."""
-        # The other order, values.T @ residual, took twelve times as long for ten classes.
-        return residual.T @ self.values
-
-    def gram(self) -> Tensor:
-        """Mean product of columns over the first samples."""
-        some = self.values[: _GRAM_ROWS * self.shape[1]]
-        return (some.T @ some).double() / max(1, len(some))
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """Scaled samples that keep their zeros; the mean is taken off in the products.
-
-    Args:
-        values: Scaled, not centred, ``(n, n_kept)``.
-        shift: The mean in units of the scale, ``(n_kept,)``, of the type of the values.
-    """
-
-    values: sparse.csr_array
-    shift: Tensor
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of kept columns."""
-        return int(self.values.shape[0]), len(self.shift)
-
-    def part(self, which: slice | Tensor) -> "SparseRows":
-        """Some of the samples."""
-        index = which if isinstance(which, slice) else which.numpy()
-        return SparseRows(sparse.csr_array(self.values[index]), self.shift)
-
-    def logits(self, weight: Tensor, bias: Tensor) -> Tensor:
-        """The samples times weights plus a bias."""
-        product = torch.from_numpy(self.values @ weight.T.contiguous().numpy())
-        return product.add_(bias - weight @ self.shift)
-
-    def gradient(self, residual: Tensor) -> Tensor:
-        """The residual, transposed, times the samples."""
-        product = torch.from_numpy(self.values.T @ residual.numpy()).T
-        return product - torch.outer(residual.sum(dim=0), self.shift)
-
-    def gram(self) -> Tensor:
-        """Mean product of columns over the first samples."""
-        some = torch.from_numpy(self.values[: _GRAM_ROWS * self.shape[1]].toarray())
-        return DenseRows(some - self.shift).gram()
-
-
 def column_scales(features: Features) -> Columns:
     """Mean and scale of each column that varies, from one pass over the samples.
 
-    The scale is the standard deviation, but at least a twentieth of the largest distance from the
+    The scale is the standard deviation, but at least a fiftieth of the largest distance from the
     mean. A feature that is on for 1 of 50,000 samples has a standard deviation of 1/224 of its
     value; without the floor it would enter the probe as 224 units, and a stronger test sample as
     thousands. Columns whose range is within rounding of zero are not kept.

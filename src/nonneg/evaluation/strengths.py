@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nonneg.evaluation.folds import Fold
 from nonneg.evaluation.logistic import LogisticFit, logistic_fit
-from nonneg.evaluation.standard_rows import Rows
+from nonneg.evaluation.solver_rows import Rows
 
 # Penalty on the squared weights, as a share of the loss per sample, from loose to tight.
-STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # A strength is judged by an accuracy, which settles long before the weights do.
 _TOLERANCE = 0.1
 
@@ -31,14 +32,6 @@ class Choice:
     accuracy: float
     tried: dict[float, float]
     start: LogisticFit
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Samples to fit to and samples to judge by; slices where the rows are in that order."""
-
-    fitted: slice | Tensor
-    judged: slice | Tensor
 
 
 def chosen_strength(

@@ -11,6 +11,7 @@ from nonneg.data import Data, subset
 from nonneg.data.subset import permutation
 from nonneg.encoder import Encoded, Encoder
 from nonneg.evaluation.settings import EvaluationSettings
+from nonneg.evaluation.sharding import encoded_together
 from nonneg.pairs import Pairs
 from nonneg.training import View, as_it_is
 
@@ -82,7 +83,7 @@ class Subject:
     def _known(self, data: Data) -> Known:
         if data.labels is None:
             raise NotMeasurableError(f"{data.name} has no labels")
-        return Known(self.encoder.encode(data), data.labels)
+        return Known(encoded_together(self.encoder, data), data.labels)
 
 
 def some(known: Known, n: int, *, seed: int) -> Known:

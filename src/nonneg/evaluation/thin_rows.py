@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nonneg.evaluation.standard_rows import DenseRows
+from nonneg.evaluation.solver_rows import DenseRows
 
 
 def thin_rows(rows: DenseRows) -> tuple[DenseRows, Tensor]:

@@ -14,6 +14,7 @@ from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.experiments.experiment import build_pairs, load_split
 from nonneg.experiments.runs import RunRecord, read_run
 from nonneg.files import write_json
+from nonneg.training import join_processes
 
 EVALUATION_FILES = {"test": "evaluation.json", "held-out": "evaluation-held-out.json"}
 RANKING_FILE = "ranking.json"
@@ -41,7 +42,8 @@ def evaluate_run(
 ) -> Evaluation:
     """Measure the encoder of a run, and write ``evaluation.json`` and ``ranking.json`` beside it.
 
-    Sections that were measured before and are not asked for now stay in the file.
+    Sections that were measured before and are not asked for now stay in the file. Under torchrun
+    all processes encode, and the first one writes.
 
     Args:
         folder: Of a finished run.
@@ -55,7 +57,7 @@ def evaluate_run(
         watch: Told what is being measured.
         after: Told the name of each section that is done.
     """
-    run, names = read_run(folder), chosen_sections(only)
+    run, names, is_first = read_run(folder), chosen_sections(only), join_processes()
     if split not in EVALUATION_FILES:
         raise ValueError(f"unknown split {split!r}; known: {', '.join(EVALUATION_FILES)}")
     encoder = Encoder.load(run.folder)
@@ -82,11 +84,12 @@ def evaluate_run(
     def save(name: str) -> None:
         if name == "transfer" and name in evaluation.skipped and why_not:
             evaluation.skipped[name] = why_not
-        evaluation.write(path)
+        if is_first:
+            evaluation.write(path)
         after(name)
 
     evaluate(subject, names, evaluation, watch=watch, after=save)
-    if split == "test":
+    if split == "test" and is_first:
         _write_ranking(run.folder / RANKING_FILE, subject)
     return evaluation
 

@@ -3,6 +3,7 @@
 from nonneg.training.classifier import Classifier
 from nonneg.training.loop import TrainResult, run_task, train
 from nonneg.training.optimizers import LARS
+from nonneg.training.run import join_processes
 from nonneg.training.run_folder import read_history
 from nonneg.training.settings import LoopSettings, LossSettings, OptimizerSettings, TrainConfig
 from nonneg.training.supervised import Supervised, View, as_it_is
@@ -20,6 +21,7 @@ __all__ = [
     "TrainResult",
     "View",
     "as_it_is",
+    "join_processes",
     "read_history",
     "run_task",
     "train",

@@ -267,6 +267,16 @@ def launched_fabric(settings: LoopSettings) -> "Fabric":
     return fabric
 
 
+def join_processes() -> bool:
+    """Join the processes that torchrun has started, if it has; True for the first or only one.
+
+    Only the first one writes files and speaks.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return True
+    return bool(launched_fabric(LoopSettings()).is_global_zero)
+
+
 def run_identity(task: Task, data: Data, config: TrainConfig) -> dict[str, Any]:
     """All that decides the result of a run, as plain values: what its folder stands for."""
     return {"n_samples": len(data), **task.identity(), **config.model_dump(mode="json")}

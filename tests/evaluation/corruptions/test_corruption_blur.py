@@ -96,6 +96,16 @@ def test_a_constant_image_is_not_changed(blur, side):
     torch.testing.assert_close(blurred, images / 255, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("side", range(8, 72, 3))
+@pytest.mark.parametrize("blur", [defocus_blur, motion_blur])
+def test_rounding_does_not_depend_on_the_batch(blur, side):
+    images = torch.rand(23, 1, side, side, generator=torch.Generator().manual_seed(side))
+    whole = blur(images, severity=5, draws=Draws(0, 0, torch.arange(23)))
+    for numbers in (torch.tensor([1, 4]), torch.tensor([5, 2, 0]), torch.arange(1, 23)):
+        found = blur(images[numbers], severity=5, draws=Draws(0, 0, numbers))
+        assert torch.equal(found, whole[numbers])
+
+
 def test_motion_goes_in_all_directions():
     # A point moves along the rows as often as along the columns, up as often as down.
     images = torch.zeros(4000, 1, 9, 9)

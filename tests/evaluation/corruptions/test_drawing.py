@@ -57,7 +57,7 @@ def test_noise_of_one_step_of_a_byte_is_not_drawn_in_black():
 
 def test_stylised_images_do_not_know_the_colour_of_what_they_show():
     fill = stylised(torch.zeros(5, 3, 16, 16), draws=draws(5))
-    for colour in ((1.0, 1, 1), (1, 0, 0), (0.2, 0.5, 0.7)):
+    for colour in ((1.0, 1.0, 1.0), (1.0, 0.0, 0.0), (0.2, 0.5, 0.7)):
         images = torch.tensor(colour)[:, None, None].expand(5, 3, 16, 16)
         assert torch.equal(stylised(images, draws=draws(5)), fill)
 
@@ -94,8 +94,8 @@ def test_textures_are_new_for_each_sample_and_seed():
     assert (torch.pdist(fill) > 0.5).all()
     other = stylised(images, draws=draws(50, seed=1)).flatten(1)
     assert ((fill - other).square().sum(1).sqrt() > 0.5).all()
-    # Each has a texture, not only a colour.
-    assert (fill.view(50, 3, -1).std(2) > 0.005).all()
+    # Each has a texture, not only a colour; where one channel is at its end, others are not.
+    assert (fill.view(50, 3, -1).std(2).amax(1) > 0.02).all()
 
 
 @pytest.mark.parametrize("size", [(8, 8), (32, 20), (224, 224)])

@@ -16,6 +16,8 @@ from nonneg.pairs.rendering import check_images
 RADIUS = (0.012, 0.018, 0.026, 0.035, 0.044)  # of the disk, beyond the half pixel of a point
 TRAVEL = (0.04, 0.07, 0.10, 0.14, 0.18)  # of a point while the shutter is open
 
+_FFT_MULTIPLE = 16  # numbers: 64 bytes, the alignment of memory
+
 
 def defocus_blur(images: Tensor, *, severity: int, draws: Draws) -> Tensor:
     """Images in which each point is spread evenly over a disk; the border goes on beyond itself.
@@ -27,8 +29,8 @@ def defocus_blur(images: Tensor, *, severity: int, draws: Draws) -> Tensor:
     """
     check_images(images, len(draws.indices))
     radius = 0.5 + at_severity(RADIUS, severity) * short_side(images)
-    kernel = disk(radius).to(images.device)
-    return as_given(_convolved(as_floats(images), kernel[None]), images)
+    kernels = disk(radius).to(images.device).expand(len(images), -1, -1)
+    return as_given(_convolved(as_floats(images), kernels), images)
 
 
 def motion_blur(images: Tensor, *, severity: int, draws: Draws) -> Tensor:
@@ -93,18 +95,22 @@ def _convolved(pixels: Tensor, kernels: Tensor) -> Tensor:
 
     Args:
         pixels: ``(n, c, h, w)``.
-        kernels: Symmetric about their middle, ``(n, k, k)`` or ``(1, k, k)`` with k odd.
+        kernels: Symmetric about their middle, ``(n, k, k)`` with k odd.
     """
-    if not len(pixels):
+    n, _, height, width = pixels.shape
+    if n == 0:
         return pixels  # of which there is no transform
-    if len(pixels) == 1:
-        # A transform of one plane alone rounds otherwise than one of many; two count as many.
+    if n == 1:
+        # A plane alone is transformed in another way, with other rounding, than two or more.
         return _convolved(pixels.repeat(2, 1, 1, 1), kernels.repeat(2, 1, 1))[:1]
-    height, width = pixels.shape[2:]
     reach = kernels.shape[1] // 2
-    padded = F.pad(pixels, (reach,) * 4, mode="replicate")
+    # Nor may the rounding depend on where in memory a plane begins: all begin alike.
+    below, beside = (-(side + 2 * reach) % _FFT_MULTIPLE for side in (height, width))
+    padding = (reach, reach + beside, reach, reach + below)
+    padded = F.pad(pixels, padding, mode="replicate")
     size = padded.shape[2:]
     spectrum = torch.fft.rfft2(padded) * torch.fft.rfft2(kernels, s=size)[:, None]
-    # The kernel begins at pixel 0, not at its middle: the result lies that much further on.
     spread: Tensor = torch.fft.irfft2(spectrum, s=size)
-    return spread[:, :, -height:, -width:]
+    # The kernel begins at pixel 0, not at its middle: the result lies that much further on.
+    start = 2 * reach
+    return spread[:, :, start : start + height, start : start + width]

@@ -55,6 +55,7 @@ class Corrupted:
         if corruption in CORRUPTIONS:
             severity = _USUAL_SEVERITY if severity is None else severity
             check_severity(severity)
+        Draws(seed, 0, torch.arange(0))  # refuses a seed that no draw could take
         self.data = data
         self.corruption = corruption
         self.severity = severity

@@ -23,7 +23,7 @@ _N_LEVELS = 5  # of brightness, each of which gets one texture
 _EDGE = 0.15  # how much of a level is mixed with the next: soft outlines
 _PERIODS = (0.12, 0.40)  # of the waves, as shares of the shorter side
 _LEAST_PERIOD = 2.5  # pixels
-_WAVE = 0.12  # the most that a wave goes up and down
+_WAVE = (0.03, 0.09)  # how far a wave goes up and down
 _DARKEST = 0.12  # lightness of a level; the lightest is as far from white
 _CHROMA = 0.35  # how far colours lie from grey
 
@@ -125,5 +125,5 @@ def _waves(numbers: Tensor, height: int, width: int) -> Tensor:
     rows = torch.arange(height, device=numbers.device)[:, None]
     columns = torch.arange(width, device=numbers.device)
     place = turn * (angle.sin() * rows + angle.cos() * columns) + 2 * math.pi * phase
-    waves: Tensor = (place.sin() * high).sum(2) * _WAVE
-    return waves
+    waves: Tensor = place.sin() * (_WAVE[0] + (_WAVE[1] - _WAVE[0]) * high)
+    return waves.sum(2)

@@ -104,7 +104,7 @@ def poisson(mean: Tensor, uniform: Tensor) -> Tensor:
     square, root = normal.square(), mean.sqrt()
     skewness = (square - 1) / 6
     kurtosis = normal * (1 - square) / (72 * root)
-    counts = (mean + root * normal + skewness + kurtosis).round_()
+    counts = (mean + root * normal + skewness + kurtosis).round_().clamp_(min=0)
     few = mean < _FEW_PHOTONS
     counts[few] = _summed(mean[few], uniform[few])
     return counts
