@@ -138,6 +138,8 @@ def test_sparse_rows_are_dense_rows():
     torch.testing.assert_close(
         fitted(thin, y, strength=0.01).weight, expected.weight, rtol=0, atol=1e-6
     )
+    residual = torch.rand(200, 3, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(thin.gradient(residual), dense.gradient(residual))
     some = torch.tensor([5, 0, 7])
     weight, bias = expected.weight, expected.bias
     for which in (slice(3, 9), some):

@@ -124,8 +124,8 @@ def test_a_rare_feature_is_not_blown_up():
     x[:, 0] = torch.linspace(-1, 1, 50_000)
     x[7, 1] = 3.0
     columns = column_scales(checked_features(x))
-    # Its standard deviation is 3 / sqrt(50,000); a twentieth of 3 is larger.
-    assert float(columns.scale[1]) == pytest.approx(3 / 20, rel=1e-4)
+    # Its standard deviation is 3 / sqrt(50,000); a fiftieth of 3 is larger.
+    assert float(columns.scale[1]) == pytest.approx(3 / 50, rel=1e-4)
     assert float(columns.scale[0]) == pytest.approx(1 / math.sqrt(3), rel=1e-4)
 
 

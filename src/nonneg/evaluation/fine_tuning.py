@@ -14,6 +14,7 @@ from nonneg.evaluation.settings import FineTuneSettings
 from nonneg.training import (
     Classifier,
     LoopSettings,
+    LossSettings,
     OptimizerSettings,
     Supervised,
     TrainConfig,
@@ -77,6 +78,7 @@ def fine_tune(
     classifier = Classifier(deepcopy(encoder), int(train.labels.max()) + 1)
     config = TrainConfig(
         seed=seed,
+        loss=LossSettings(name="ce"),
         optimizer=OptimizerSettings(lr=settings.lr, weight_decay=settings.weight_decay),
         training=LoopSettings(
             epochs=settings.epochs,

@@ -9,6 +9,7 @@ from nonneg.evaluation import Evaluation, Figures
 from nonneg.evaluation.comparison import ComparedFigure, compared
 from nonneg.evaluation.published import PAPER, Published
 from nonneg.experiments.evaluating import EVALUATION_FILES
+from nonneg.experiments.experiment import method
 from nonneg.experiments.runs import RunRecord, read_run
 from nonneg.settings import differences
 
@@ -96,19 +97,19 @@ def _groups(runs: list[RunRecord], evaluations: list[Evaluation]) -> list[Group]
         group[run.seed] = (run, evaluation.figures())
     named = zip(_names(recipes), members, strict=True)
     groups = [Group(name, next(iter(g.values()))[0].method, g) for name, g in named]
-    # CL is what NCL is compared with, in whatever order the runs were given.
-    return sorted(groups, key=lambda group: group.method != "CL")
+    # CL or CE is what the others are compared with, in whatever order the runs were given.
+    return sorted(groups, key=lambda group: group.method not in ("CL", "CE"))
 
 
 def _names(recipes: list[dict[str, Any]]) -> list[str]:
     """CL and NCL, with the settings that tell groups of one method apart."""
-    methods = ["CL" if r["encoder"]["nonnegative"] == "identity" else "NCL" for r in recipes]
+    methods = [method(recipe).upper() for recipe in recipes]
     names = []
-    for recipe, method in zip(recipes, methods, strict=True):
-        peers = [r for r, m in zip(recipes, methods, strict=True) if m == method]
+    for recipe, own in zip(recipes, methods, strict=True):
+        peers = [r for r, m in zip(recipes, methods, strict=True) if m == own]
         keys = dict.fromkeys(key for peer in peers for key, _, _ in differences(peers[0], peer))
         told_apart = ", ".join(f"{key.split('.')[-1]} {_at(recipe, key)}" for key in keys)
-        names.append(f"{method} ({told_apart})" if told_apart else method)
+        names.append(f"{own} ({told_apart})" if told_apart else own)
     return names
 
 
@@ -122,13 +123,13 @@ def _at(table: dict[str, Any], key: str) -> Any:  # noqa: ANN401
 def _differing(groups: list[Group]) -> list[str]:
     recipes = [next(iter(group.runs.values()))[0].recipe() for group in groups]
     keys = dict.fromkeys(key for r in recipes for key, _, _ in differences(recipes[0], r))
-    return [key for key in keys if key != "encoder.nonnegative"]
+    return [key for key in keys if key not in ("encoder.nonnegative", "loss.name")]
 
 
 def _published(data: str, groups: list[Group]) -> dict[str, dict[str, Published]]:
     found: dict[str, dict[str, Published]] = {}
-    for (name, method, figure), published in PAPER.items():
+    for (name, by, figure), published in PAPER.items():
         for group in groups:
-            if name == data and method == group.method:
+            if (name, by) == (data, group.method):
                 found.setdefault(figure, {})[group.name] = published
     return found

@@ -1,10 +1,10 @@
 """What is a whole experiment? Data, encoder, views and training, from one table of settings."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from rich.console import Console
 
 from nonneg import data
@@ -12,7 +12,9 @@ from nonneg.data import Data, ImageFolder
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.pairs import FileViews, ImageViews, ViewSettings, recipe
 from nonneg.settings import Settings
-from nonneg.training import TrainConfig, TrainResult, train
+from nonneg.training import Classifier, Supervised, TrainConfig, TrainResult, run_task
+from nonneg.training.classifier import LOSSES
+from nonneg.training.contrastive import Contrastive
 
 
 class DataSettings(Settings):
@@ -31,6 +33,12 @@ class DataSettings(Settings):
 class Experiment(TrainConfig):
     """All settings of a run. CL and NCL are two values of ``encoder.nonnegative``."""
 
+    task: Literal["contrastive", "supervised"] = "contrastive"
+    """From pairs of views, or from labels; the loss has to suit it."""
+    reads: Literal["hidden", "features"] = "hidden"
+    """Of a supervised task: whether the classifier sits on the backbone or on the projector."""
+    start: str | None = None
+    """A folder with an encoder whose weights are the first ones: fine-tuning."""
     data: DataSettings
     encoder: EncoderSettings
     views: ViewSettings
@@ -43,6 +51,15 @@ class Experiment(TrainConfig):
             return recipe(views["recipe"], **{k: v for k, v in views.items() if k != "recipe"})
         return views
 
+    @model_validator(mode="after")
+    def _loss_suits_task(self) -> Self:
+        if (self.loss.name in LOSSES) != (self.task == "supervised"):
+            suits = LOSSES if self.task == "supervised" else ("info_nce", "spectral")
+            raise ValueError(
+                f"task={self.task} needs loss={' or '.join(suits)}, not {self.loss.name}"
+            )
+        return self
+
     def signed(self) -> Self:
         """The same experiment as ordinary contrastive learning: one setting differs."""
         encoder = self.encoder.model_copy(update={"nonnegative": "identity"})
@@ -50,8 +67,21 @@ class Experiment(TrainConfig):
 
     @property
     def method(self) -> str:
-        """``"cl"`` for the identity, ``"ncl"`` for every other transform."""
-        return "cl" if self.encoder.nonnegative == "identity" else "ncl"
+        """What is compared: ``cl``, ``ncl``, or ``ce``, ``nonneg_ce``, each also with ``-mlp``."""
+        return method(self.model_dump(mode="json"))
+
+
+def method(settings: dict[str, Any]) -> str:
+    """The method of a run from its settings as plain values.
+
+    Contrastive runs are ``"cl"`` for the identity and ``"ncl"`` for every other transform;
+    supervised ones have the name of their loss, and ``-mlp`` where the classifier sits on the
+    projector.
+    """
+    loss = settings["loss"]["name"]
+    if loss in LOSSES:
+        return f"{loss}-mlp" if settings.get("reads") == "features" else str(loss)
+    return "cl" if settings["encoder"]["nonnegative"] == "identity" else "ncl"
 
 
 def training_data(settings: DataSettings, data_dir: str | Path | None) -> tuple[Data, Data | None]:
@@ -71,10 +101,19 @@ def load_split(settings: DataSettings, split: str, data_dir: str | Path | None =
 
 
 def build_encoder(experiment: Experiment, sample_shape: tuple[int, ...]) -> Encoder:
-    """The untrained encoder; its weights depend on the experiment's seed and nothing else."""
+    """The untrained encoder; its weights depend on the experiment's seed, or on its start."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(experiment.seed)
-        return Encoder(experiment.encoder, sample_shape)
+        encoder = Encoder(experiment.encoder, sample_shape)
+    if experiment.start is not None:
+        first = Encoder.load(experiment.start)
+        try:
+            encoder.load_state_dict(first.state_dict())
+        except RuntimeError as error:
+            raise ValueError(
+                f"the encoder in {experiment.start} does not fit the one to train: {error}"
+            ) from error
+    return encoder
 
 
 def build_pairs(experiment: Experiment, samples: Data) -> ImageViews | FileViews:
@@ -99,13 +138,23 @@ def run_experiment(
 ) -> TrainResult:
     """Train what an experiment describes, into a run folder."""
     samples, held_out = training_data(experiment.data, data_dir)
-    return train(
-        build_encoder(experiment, samples.sample_shape),
-        samples,
-        build_pairs(experiment, samples),
-        experiment,
-        out=out,
-        held_out=held_out,
-        resume=resume,
-        console=console,
+    encoder = build_encoder(experiment, samples.sample_shape)
+    views = build_pairs(experiment, samples)
+    task = (
+        _supervised(experiment, encoder, samples, views)
+        if experiment.task == "supervised"
+        else Contrastive(encoder, views, experiment)
     )
+    return run_task(
+        task, samples, experiment, out=out, held_out=held_out, resume=resume, console=console
+    )
+
+
+def _supervised(
+    experiment: Experiment, encoder: Encoder, samples: Data, views: ImageViews | FileViews
+) -> Supervised:
+    if samples.labels is None:
+        raise ValueError(f"{samples.name} has no labels; a supervised task learns from them")
+    n_classes = int(samples.labels.max()) + 1
+    classifier = Classifier(encoder, n_classes, loss=experiment.loss.name, reads=experiment.reads)
+    return Supervised(classifier, samples.labels, views.one_view)

@@ -45,7 +45,8 @@ def read_experiment(source: str, overrides: Iterable[str] = ()) -> tuple[str, Ex
     """
     preset, is_signed = _find(source)
     experiment = Experiment.read(with_overrides(preset.table, overrides))
-    if is_signed:
+    # Cross entropy is the signed control of non-negative cross entropy.
+    if is_signed or experiment.loss.name == "ce":
         experiment = experiment.signed()
     seed = f"-seed{experiment.seed}" if experiment.seed else ""
     return f"{preset.name}-{experiment.method}{seed}", experiment

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonneg.experiments.experiment import Experiment
+from nonneg.experiments.experiment import Experiment, method
 from nonneg.files import read_json
 from nonneg.training.run_folder import RUN_FILE, what_counts
 
@@ -36,8 +36,8 @@ class RunRecord:
 
     @property
     def method(self) -> str:
-        """``"CL"`` for the identity, ``"NCL"`` for every other transform."""
-        return "CL" if self.settings["encoder"]["nonnegative"] == "identity" else "NCL"
+        """As in ``experiments.method``, in capitals."""
+        return method(self.settings).upper()
 
     def recipe(self) -> dict[str, Any]:
         """All settings that decide the result, but the seed: equal for runs of one group."""

@@ -41,7 +41,7 @@ def is_safe(product: TiledProduct, shift: float, of_rows: Tensor, of_columns: Te
     kind = torch.finfo(product.rows.dtype)
     n_summed = max(len(product.rows), len(product.columns))
     lowest = math.log(n_summed) + math.log(kind.tiny) - math.log(kind.eps)
-    return float(torch.minimum(of_rows.min(), of_columns.min())) - shift >= lowest + 1
+    return float(torch.minimum(of_rows.min(), of_columns.min())) - shift >= lowest
 
 
 def fixed_log_sums(

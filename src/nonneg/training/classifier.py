@@ -1,4 +1,4 @@
-"""What is trained with labels? An encoder with a linear layer on top of its hidden output."""
+"""What is trained with labels? An encoder with a linear layer on its hidden output or features."""
 
 from pathlib import Path
 
@@ -7,16 +7,23 @@ from torch import Tensor, nn
 
 from nonneg.encoder import Encoder
 from nonneg.files import write_tensors
+from nonneg.losses import NonNegativeClassifier
 
 HEAD_FILE = "head.safetensors"
+LOSSES = ("ce", "nonneg_ce")
+READS = ("hidden", "features")
 
 
 class Classifier(nn.Module):
-    """Samples in, a score for each class out. The projector is left out and does not learn.
+    """Samples in, a score for each class out.
 
     Args:
-        encoder: Its backbone learns with the head; the module itself is used, not a copy.
+        encoder: Learns with the head; the module itself is used, not a copy.
         n_classes: At least two.
+        loss: ``"ce"`` for an ordinary linear head, ``"nonneg_ce"`` for one without bias whose
+            inputs and weights are rectified.
+        reads: ``"hidden"``: the head sits on the backbone, and the projector is left out and does
+            not learn; ``"features"``: it sits on the features, and all of the encoder learns.
 
     Example:
         >>> from nonneg import EncoderSettings
@@ -25,27 +32,44 @@ class Classifier(nn.Module):
         torch.Size([2, 3])
     """
 
-    def __init__(self, encoder: Encoder, n_classes: int) -> None:
+    def __init__(
+        self, encoder: Encoder, n_classes: int, *, loss: str = "ce", reads: str = "hidden"
+    ) -> None:
         super().__init__()
         if n_classes < 2:
             raise ValueError(f"a classifier needs at least two classes, got {n_classes}")
-        self.encoder = encoder
-        self.head = nn.Linear(encoder.hidden_size, n_classes)
-        # All classes equal: the first gradient is that of a probe, not of a random head.
-        nn.init.zeros_(self.head.weight)
-        nn.init.zeros_(self.head.bias)
-        for parameter in encoder.projector.parameters():
-            parameter.requires_grad_(False)
+        if loss not in LOSSES or reads not in READS:
+            raise ValueError(
+                f"a classifier has loss {' or '.join(LOSSES)} and reads {' or '.join(READS)}, got "
+                f"{loss!r} and {reads!r}"
+            )
+        self.encoder, self.n_classes, self.loss, self.reads = encoder, n_classes, loss, reads
+        width = encoder.hidden_size if reads == "hidden" else encoder.n_features
+        self.head = _head(width, n_classes, loss)
+        if reads == "hidden":
+            for parameter in encoder.projector.parameters():
+                parameter.requires_grad_(False)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits ``(n, n_classes)`` of samples ``(n, *sample_shape)``."""
-        logits: Tensor = self.head(self.encoder.hidden(inputs))
+        logits: Tensor = self.head(self._read(inputs))
         return logits
+
+    def _read(self, inputs: Tensor) -> Tensor:
+        if self.reads == "hidden":
+            return self.encoder.hidden(inputs)
+        features: Tensor = self.encoder(inputs).features
+        return features
+
+    def class_features(self, samples: Tensor) -> Tensor:
+        """What the head multiplies with its weights, ``(n, d)``: rectified for ``nonneg_ce``."""
+        read: Tensor = getattr(self.encoder.encode(samples), self.reads)
+        return read.clamp(min=0) if self.loss == "nonneg_ce" else read
 
     @torch.no_grad()
     def predict(self, inputs: Tensor, batch_size: int = 512) -> Tensor:
         """The class of each sample, int64 ``(n,)``, on the CPU; in evaluation mode, put back."""
-        device, was_training = self.head.weight.device, self.training
+        device, was_training = next(self.head.parameters()).device, self.training
         self.eval()
         try:
             parts = [self(part.to(device)).argmax(1).cpu() for part in inputs.split(batch_size)]
@@ -57,3 +81,13 @@ class Classifier(nn.Module):
         """Write the encoder, and the head beside it."""
         write_tensors(folder / HEAD_FILE, self.head.state_dict())
         self.encoder.save(folder)
+
+
+def _head(width: int, n_classes: int, loss: str) -> nn.Module:
+    if loss == "nonneg_ce":
+        return NonNegativeClassifier(width, n_classes)
+    head = nn.Linear(width, n_classes)
+    # All classes equal: the first gradient is that of a probe, not of a random head.
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head

@@ -10,7 +10,8 @@ from nonneg.settings import Settings
 class LossSettings(Settings):
     """What is minimised."""
 
-    name: Literal["info_nce", "spectral"] = "info_nce"
+    name: Literal["info_nce", "spectral", "ce", "nonneg_ce"] = "info_nce"
+    """The last two learn from labels: cross entropy, and the same with everything non-negative."""
     temperature: float = Field(default=0.2, gt=0)
     """Of info_nce. Lower: more features on for a sample; higher: fewer."""
 

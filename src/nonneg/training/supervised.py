@@ -11,6 +11,7 @@ from nonneg.losses.distributed import with_mean_value
 from nonneg.pairs import Batch
 from nonneg.training.classifier import Classifier
 from nonneg.training.contrastive import described, owner
+from nonneg.training.monitor import measurements
 from nonneg.training.task import Engine, Prepare
 
 View = Callable[[Batch], Tensor]
@@ -51,11 +52,12 @@ class Supervised:
         return loss.detach()
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
-        """The accuracy on held-out samples."""
-        if labels is None:
-            return {}
-        right = self.classifier.predict(inputs) == labels
-        return {"accuracy": float(right.double().mean())}
+        """The accuracy on held-out samples, and the state of what the head reads."""
+        record = measurements(self.classifier.class_features(inputs), labels)
+        if labels is not None:
+            right = self.classifier.predict(inputs) == labels
+            record["accuracy"] = float(right.double().mean())
+        return record
 
     def warning(self, record: dict[str, Any]) -> str | None:
         """Nothing: a loss that is not a number stops the loop, all else shows in the accuracy."""
@@ -69,6 +71,7 @@ class Supervised:
         """The encoder, the number of classes and the view."""
         return {
             **self.classifier.encoder.identity(),
-            "n_classes": self.classifier.head.out_features,
+            "n_classes": self.classifier.n_classes,
+            "reads": self.classifier.reads,
             "view": described(self.view),
         }
