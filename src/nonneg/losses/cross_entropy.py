@@ -32,13 +32,16 @@ class NonNegativeClassifier(nn.Module):
     """A linear layer without bias whose inputs and weights are made non-negative.
 
     All weights start equal: all classes are equally likely, the gradient of a weight is that of
-    its feature and class alone, and no weight is at zero, where ReLU would keep it.
+    its feature and class alone, and no weight is at zero, where ReLU would keep it. Logits are
+    multiplied by a fixed number: differences between classes have to grow out of weights that are
+    bounded below, and without it they grow slowly.
 
     Args:
         in_features: Columns of the input, d.
         n_classes: At least two.
         inputs: The transform of the input, a key of ``nonneg.nonnegative.TRANSFORMS``.
         weights: The transform of the weights.
+        scale: What logits are multiplied by.
 
     Example:
         >>> NonNegativeClassifier(5, 3)(torch.rand(2, 5)).shape
@@ -46,14 +49,20 @@ class NonNegativeClassifier(nn.Module):
     """
 
     def __init__(
-        self, in_features: int, n_classes: int, *, inputs: str = "relu", weights: str = "relu"
+        self,
+        in_features: int,
+        n_classes: int,
+        *,
+        inputs: str = "relu",
+        weights: str = "relu",
+        scale: float = 4.0,
     ) -> None:
         super().__init__()
         if n_classes < 2:
             raise ValueError(f"a classifier needs at least two classes, got {n_classes}")
-        self.inputs, self.weights = NonNegative(inputs), NonNegative(weights)
+        self.inputs, self.weights, self.scale = NonNegative(inputs), NonNegative(weights), scale
         self.weight = nn.Parameter(torch.full((n_classes, in_features), in_features**-0.5))
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits ``(n, n_classes)`` of features ``(n, d)``."""
-        return F.linear(self.inputs(features), self.weights(self.weight))
+        return self.scale * F.linear(self.inputs(features), self.weights(self.weight))
