@@ -208,6 +208,27 @@ def test_the_spectral_loss_trains_too(tmp_path):
     assert found.value > 0.7
 
 
+def test_a_compiled_network_trains_the_same(tmp_path, monkeypatch):
+    """With a back end that makes no kernels: what is tested is that everything fits together."""
+    compiled = []
+
+    def traced(module):
+        compiled.append(module)
+        return real(module, backend="eager")
+
+    real = torch.compile
+    monkeypatch.setattr(torch, "compile", traced)
+    learners = [encoder(), encoder()]
+    for learner, is_compiled in zip(learners, (True, False), strict=True):
+        runs = config(epochs=2, compile=is_compiled)
+        out = tmp_path / str(is_compiled)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+    assert {id(module) for module in compiled} == {id(learners[0])}
+    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    assert Encoder.load(tmp_path / "True").n_features == 24
+
+
 def test_workers_give_the_same_run(tmp_path):
     _, experiment = read_experiment(
         "digits",

@@ -60,7 +60,9 @@ class Run:
         self.fabric, self.task, self.data = fabric, task, data
         self.config, self.loop, self.folder = config, config.training, folder
         self.optimizer = optimizer(task.module, config.optimizer)
-        self.model, self.fabric_optimizer = fabric.setup(task.module, self.optimizer)
+        # A compiled module is a module too, whatever its type says.
+        learning: Any = torch.compile(task.module) if self.loop.compile else task.module
+        self.model, self.fabric_optimizer = fabric.setup(learning, self.optimizer)
         self.watched = monitored(held_out, self.loop.monitor_samples)
         self.interruption = Interruption()
         self.position = Position()

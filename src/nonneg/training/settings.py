@@ -50,6 +50,8 @@ class LoopSettings(Settings):
     """Processes on this machine; under torchrun its own number counts."""
     strategy: str = "auto"
     precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
+    compile: bool = False
+    """Whether torch.compile makes kernels for the network; worth its minutes on long runs only."""
     n_workers: int = Field(default=0, ge=0)
     """Processes that read and decode files; 0 reads in the training process."""
     checkpoint_every: int | None = Field(default=None, ge=1)
@@ -84,6 +86,7 @@ MACHINE_SETTINGS = (
     "accelerator",
     "devices",
     "strategy",
+    "compile",
     "n_workers",
     "checkpoint_every",
     "loggers",
