@@ -67,7 +67,10 @@ def test_presets_lists_each_with_what_it_is(nonneg):
         assert name in ended.stdout
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["embed"], ["demo"], ["presets"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], ["train"], ["evaluate"], ["compare"], ["embed"], ["demo"], ["presets"], ["theory"]],
+)
 def test_help_has_an_example(nonneg, command):
     ended = nonneg(*command, "--help")
     assert ended.returncode == 0

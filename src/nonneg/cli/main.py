@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from nonneg.cli import compare, demo, embed, evaluate, presets, train
+from nonneg.cli import compare, demo, embed, evaluate, presets, theory, train
 
 app = typer.Typer(
     name="nonneg",
@@ -23,6 +23,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("presets")(presets.presets)
 app.command("embed")(embed.embed)
+app.command("theory")(theory.theory)
 
 
 def main() -> None:

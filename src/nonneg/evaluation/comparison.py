@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy.special import stdtrit
 
 from nonneg.evaluation.figure import Figure, Figures
 
@@ -118,7 +118,7 @@ def _difference(first: Mapping[int, float], other: Mapping[int, float]) -> Diffe
     is_sure = False
     if n >= MIN_PAIRS:
         assert std is not None
-        half_width = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * std / n**0.5
+        half_width = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * std / n**0.5
         is_sure = bool(abs(mean) > half_width)
     return Difference(mean, std, n, is_sure)
 

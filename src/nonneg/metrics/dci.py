@@ -5,18 +5,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.checks import LabelLike, checked_choice, checked_factors
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray
 
-# Every split sees every feature: a forest that hides some from its trees lets others stand in.
-_MODELS: dict[str, Callable[[int], Any]] = {
-    "forest": lambda seed: RandomForestClassifier(50, max_features=None, random_state=seed),
-    "boosting": lambda seed: GradientBoostingClassifier(random_state=seed),
-}
+
+def _forest(seed: int) -> Any:  # noqa: ANN401
+    from sklearn.ensemble import RandomForestClassifier  # slow to import, and needed here only
+
+    # Every split sees every feature: a forest that hides some from its trees lets others stand in.
+    return RandomForestClassifier(50, max_features=None, random_state=seed)
+
+
+def _boosting(seed: int) -> Any:  # noqa: ANN401
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    return GradientBoostingClassifier(random_state=seed)
+
+
+_MODELS: dict[str, Callable[[int], Any]] = {"forest": _forest, "boosting": _boosting}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

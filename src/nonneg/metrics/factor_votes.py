@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from nonneg.metrics.chance import RandomState
 from nonneg.metrics.checks import LabelLike, checked_count, checked_factors
@@ -97,6 +96,8 @@ def beta_vae_score(
         >>> beta_vae_score(factors, factors, n_votes=50, random_state=0).value
         1.0
     """
+    from sklearn.linear_model import LogisticRegression  # slow to import, and needed here only
+
     checked_count(group_size, name="group_size")
     checked_count(n_votes, name="n_votes")
     scaled, table = _scaled(Z, factors)
