@@ -31,7 +31,11 @@ def probe(subject: Subject, watch: Watch) -> Figures:
             fitted.accuracy(new, subject.new.labels),
             higher_is_better=True,
             is_rate=True,
-            beside={"strength": fitted.strength, "n_train": fitted.n_train},
+            beside={
+                "strength": fitted.strength,
+                "n_train": fitted.n_train,
+                "solved": "to convergence" if fitted.converged else "as far as steps allow",
+            },
         )
     return figures
 
