@@ -110,7 +110,7 @@ def _table(evaluation: Evaluation, names: list[str], *, title: str) -> Table:
 
 
 # Beside a rate these are rates too.
-_ALSO_RATES = ("null", "std", "clean", "low", "high", "1", "2", "3", "4", "5")
+_ALSO_RATES = ("null", "std", "clean", *(f"severity {s}" for s in range(1, 6)))
 
 
 def _beside(figure: Figure) -> str:

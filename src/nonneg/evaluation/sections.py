@@ -149,7 +149,8 @@ def selection(subject: Subject, watch: Watch) -> Figures:
                     value,
                     higher_is_better=True,
                     is_rate=True,
-                    beside={"n_features": row.n_features, "std": std},
+                    beside={"n_features": row.n_features}
+                    | ({"std": std} if row.ranking == "random" else {}),
                 )
     return figures
 
@@ -192,7 +193,7 @@ def corruption(subject: Subject, watch: Watch) -> Figures:
             value,
             higher_is_better=True,
             is_rate=True,
-            beside=beside | {str(k): v for k, v in found.corrupted.get(name, {}).items()},
+            beside=beside | {f"severity {k}": v for k, v in found.corrupted.get(name, {}).items()},
         )
         for name, value in values.items()
     }
