@@ -1,12 +1,18 @@
 """Non-negative contrastive learning: sparse features that a person can read."""
 
+from typing import TYPE_CHECKING, Any
+
 from nonneg import metrics
 from nonneg.encoder import Encoded, Encoder, EncoderSettings
 from nonneg.losses import info_nce, spectral_contrastive
 from nonneg.nonnegative import NonNegative
 from nonneg.training import TrainConfig, train
 
+if TYPE_CHECKING:
+    from nonneg.estimators import NCL
+
 __all__ = [
+    "NCL",
     "Encoded",
     "Encoder",
     "EncoderSettings",
@@ -17,3 +23,12 @@ __all__ = [
     "spectral_contrastive",
     "train",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    """Estimators, imported on use: scikit-learn takes a third of the time of all imports."""
+    if name == "NCL":
+        from nonneg.estimators import NCL
+
+        return NCL
+    raise AttributeError(f"module 'nonneg' has no attribute {name!r}")

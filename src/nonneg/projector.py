@@ -24,7 +24,7 @@ class ProjectorSettings(Settings):
 
     hidden: tuple[int, ...] = (1024,)
     """Widths of the inner layers; empty for one linear map."""
-    n_features: int = Field(default=1024, ge=2)
+    n_features: int = Field(default=1024, ge=1)
     """Columns of the features."""
     norm: str = "batch"
     """Of the inner layers; a key of ``NORMS``."""

@@ -115,8 +115,9 @@ def scaled_pairs(
     """
     check_temperature(temperature)
     numbers = torch.arange(len(z_a), device=z_a.device)
-    rows = unit_rows(torch.stack([z_a, z_b], dim=1).flatten(0, 1))
-    return PairRows(rows / temperature**0.5, numbers, numbers if groups is None else groups)
+    rows = torch.stack([z_a, z_b], dim=1).flatten(0, 1)  # (2n, d), partners side by side
+    rows = unit_rows(rows, length=temperature**-0.5)
+    return PairRows(rows, numbers, numbers if groups is None else groups)
 
 
 def anchor_losses(own: PairRows, everyone: PairRows, *, negatives: str, same_group: str) -> Tensor:

@@ -7,14 +7,15 @@ from torch import Tensor
 MIN_LENGTH = 1e-6
 
 
-def unit_rows(z: Tensor) -> Tensor:
-    """Rows scaled to length 1, in at least float32; an all-zero row stays zero.
+def unit_rows(z: Tensor, *, length: float | Tensor = 1.0) -> Tensor:
+    """Rows scaled to length 1 or another, in at least float32; an all-zero row stays zero.
 
     The direction of an all-zero row is undefined, and dividing by a tiny length would give it a
     gradient of 1e11. Such a row is divided by 1 instead: it keeps a gradient of ordinary size.
 
     Args:
         z: ``(n, d)``.
+        length: What the rows get; may be a tensor with a gradient.
 
     Example:
         >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
@@ -23,8 +24,8 @@ def unit_rows(z: Tensor) -> Tensor:
     """
     if z.dtype in (torch.bfloat16, torch.float16):
         z = z.float()
-    length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
-    return z / torch.where(length > MIN_LENGTH, length, 1.0)
+    lengths = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    return z / (torch.where(lengths > MIN_LENGTH, lengths, 1.0) / length)
 
 
 def check_two_views(z_a: Tensor, z_b: Tensor, *, n_processes: int = 1) -> None:

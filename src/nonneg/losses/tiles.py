@@ -12,7 +12,7 @@ CPU_TILE = (512, 1024)
 ACCELERATOR_TILE = (4096, 8192)
 # Tiles that are kept from the forward to the backward pass need not be computed again: all of them
 # up to 4,096 rows in float32.
-KEPT_BYTES = 40 * 2**20
+KEPT_BYTES = 36 * 2**20
 
 
 class Tile(NamedTuple):

@@ -2,7 +2,11 @@
 
 from nonneg.pairs.draws import Draws
 from nonneg.pairs.file_views import FileViews
+from nonneg.pairs.given import given_pairs
+from nonneg.pairs.graph import GraphPairs
 from nonneg.pairs.image_views import ImageViews
+from nonneg.pairs.labels import LabelPairs
+from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.noise import NoisePairs
 from nonneg.pairs.protocol import Batch, Pairs, PreparedPairs
 from nonneg.pairs.recipes import RECIPES, recipe
@@ -13,10 +17,15 @@ __all__ = [
     "Batch",
     "Draws",
     "FileViews",
+    "GraphPairs",
     "ImageViews",
+    "LabelPairs",
+    "NeighborPairs",
     "NoisePairs",
     "Pairs",
     "PreparedPairs",
     "ViewSettings",
+    "given_pairs",
+    "nearest_neighbors",
     "recipe",
 ]

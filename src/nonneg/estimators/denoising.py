@@ -1,0 +1,98 @@
+"""How many principal axes are worth keeping? Ask whether neighbours agree on axes left out."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nonneg.estimators.projection import Projection, principal_axes
+from nonneg.estimators.vectors import dense_rows
+from nonneg.metrics.rows import unit_rows
+
+# How many samples are compared with how many others, and with how many of the nearest.
+_N_QUERIES = 1000
+_N_GALLERY = 20_000
+_N_NEIGHBORS = 10
+# An axis on which neighbours agree nearly as well as on the average is no noise.
+_NEARLY = 0.9
+
+
+def fitted_projection(X: Any, denoise: str | int, seed: int) -> Projection:  # noqa: ANN401
+    """Centre and principal axes of the vectors, without the axes that are noise.
+
+    Args:
+        X: ``(n, d)``, an array, a memory map or SciPy CSR.
+        denoise: ``"auto"`` (see :func:`kept_axes`), ``"none"`` for all axes, or their number.
+        seed: Of the samples that are compared.
+    """
+    center, axes, variances = principal_axes(X, seed)
+    if denoise == "auto":
+        generator = torch.Generator().manual_seed(seed)
+        some = torch.randperm(X.shape[0], generator=generator)[:_N_GALLERY].sort().values
+        positions = (dense_rows(X, some.numpy()) - center) @ axes  # (n, r)
+        kept = kept_axes(positions, variances, generator)
+    else:
+        kept = torch.arange(len(variances) if denoise == "none" else int(denoise))
+        kept = kept[: len(variances)]
+    projection = Projection(X.shape[1], len(kept))
+    projection.center.copy_(center)
+    projection.axes.copy_(axes[:, kept])
+    return projection
+
+
+def kept_axes(positions: Tensor, variances: Tensor, generator: torch.Generator) -> Tensor:
+    """The numbers of the axes to keep, int64.
+
+    Let c be the correlation of neighbours along an axis that was not used to find them, and s its
+    mean over all axes, weighted by variance. Where samples come in tight groups s is near 1, and
+    what is left beside the groups is noise; where each sample is a thing of its own s is near 0,
+    and every detail counts. So the strongest axes with a share ``1 - s/2`` of the variance are
+    kept, and those with c of at least 0.9 s besides.
+
+    Args:
+        positions: Centred samples on their principal axes ``(n, r)``.
+        variances: Of the axes, falling ``(r,)``.
+        generator: Draws the samples to compare and the halves of the axes.
+
+    Example:
+        Two tight groups far apart on the first axis, and five axes of noise:
+
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> positions = 0.1 * torch.randn(400, 6, generator=generator)
+        >>> positions[:, 0] += torch.arange(400) % 2 * 2 - 1
+        >>> 0 in kept_axes(positions, positions.var(dim=0), generator).tolist()
+        True
+    """
+    agreement = neighbor_correlation(positions, variances, generator)
+    share = variances / variances.sum()
+    overall = float((agreement * share).sum())
+    before = share.cumsum(0) - share
+    kept = (before < 1 - overall / 2) | (agreement >= _NEARLY * max(overall, 0.0))
+    return kept.nonzero()[:, 0]
+
+
+def neighbor_correlation(
+    positions: Tensor, variances: Tensor, generator: torch.Generator
+) -> Tensor:
+    """How well neighbours agree along each axis, found by other axes only, ``(r,)`` in [0, 1].
+
+    The axes are split by chance into halves; neighbours by cosine in one half are compared in the
+    other. With one axis there is no other to find neighbours by, and the answer is 0.
+    """
+    n_samples, n_axes = positions.shape
+    correlation = torch.zeros(n_axes)
+    queries = torch.randperm(n_samples, generator=generator)[:_N_QUERIES]
+    k = min(_N_NEIGHBORS, n_samples - 1)
+    order = torch.randperm(n_axes, generator=generator)
+    halves = order[: n_axes // 2], order[n_axes // 2 :]
+    for found_by, compared in (halves, halves[::-1]):
+        if not len(found_by):
+            continue
+        unit = unit_rows(positions[:, found_by])
+        cosine = unit[queries] @ unit.T  # (queries, n)
+        cosine.scatter_(1, queries[:, None], -torch.inf)
+        nearest = cosine.topk(k, dim=1).indices  # (queries, k)
+        there = positions[:, compared]
+        around = there[nearest.flatten()].view(len(queries), k, -1).mean(dim=1)
+        correlation[compared] = (there[queries] * around).mean(dim=0) / variances[compared]
+    return correlation.clamp(0, 1)

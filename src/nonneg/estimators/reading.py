@@ -1,0 +1,102 @@
+"""What can one do with readable features? Explain a match, name a feature, switch one off."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from nonneg.estimators.description import FeatureDescription, described
+from nonneg.estimators.editing import Found, edited, nearest_samples
+from nonneg.estimators.explanation import Explanation, explanation
+from nonneg.metrics.inputs import FeatureLike
+
+
+class ReadableFeatures:
+    """What an estimator with ``transform`` and ``feature_names_`` offers its reader."""
+
+    feature_names_: list[str]
+
+    def explain(self, x: ArrayLike, x2: ArrayLike | None = None) -> Explanation:
+        """The features that two samples share; their contributions add up to the cosine.
+
+        Args:
+            x: One vector ``(d,)`` or ``(1, d)``, as :meth:`transform` takes them.
+            x2: Another. Left out: the active features of ``x`` alone, each with its share of 1.
+        """
+        first = self._one_row(x)
+        second = first if x2 is None else self._one_row(x2)
+        return explanation(first, second, self.feature_names_)
+
+    def describe(
+        self,
+        X: ArrayLike,
+        *,
+        texts: Sequence[str] | None = None,
+        labels: Sequence[Any] | None = None,
+        n_top: int = 20,
+        n_words: int = 3,
+    ) -> list[FeatureDescription]:
+        """A description of each feature by its strongest samples; also names the features.
+
+        Names go to ``feature_names_``, from where :meth:`explain` and :meth:`edit` take them.
+
+        Args:
+            X: Vectors of the samples ``(n, d)``.
+            texts: One a sample: features are named by the words that set their texts apart.
+            labels: One a sample: the label mix; without texts, the commonest label is the name.
+            n_top: How many of a feature's strongest samples are looked at.
+            n_words: Words a feature.
+        """
+        Z = self.transform(X)  # type: ignore[attr-defined]
+        found = described(Z, texts=texts, labels=labels, n_top=n_top, n_words=n_words)
+        self.feature_names_ = [description.name for description in found]
+        return found
+
+    def edit(
+        self,
+        Z: NDArray[np.floating] | sparse.csr_array,
+        *,
+        remove: Iterable[int | str] = (),
+        boost: Mapping[int | str, float] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """A copy of the features with some switched off and others multiplied.
+
+        Args:
+            Z: From :meth:`transform`, ``(n, n_components)``, dense or sparse.
+            remove: Features to switch off, by number or by name; a name stands for all features
+                that :meth:`describe` called so.
+            boost: A factor from 0 on for each feature or name.
+        """
+        off = [number for which in remove for number in self._numbers(which)]
+        factors = {n: by for which, by in (boost or {}).items() for n in self._numbers(which)}
+        return edited(Z, remove=off, boost=factors)
+
+    def neighbors(self, Z_query: FeatureLike, Z_gallery: FeatureLike, k: int = 10) -> Found:
+        """The k gallery rows of largest cosine with each query, edited or not.
+
+        Args:
+            Z_query: Features ``(n, n_components)``.
+            Z_gallery: Features to search in ``(m, n_components)``.
+            k: At most m.
+        """
+        return nearest_samples(Z_query, Z_gallery, k)
+
+    def _one_row(self, x: ArrayLike) -> NDArray[np.float64]:
+        row: Any = x if sparse.issparse(x) else np.atleast_2d(np.asarray(x))
+        if row.shape[0] != 1:
+            raise ValueError(f"explain takes one vector at a time, got {row.shape[0]} rows")
+        features = self.transform(row)  # type: ignore[attr-defined]
+        is_sparse: bool = sparse.issparse(features)
+        return np.asarray(features.toarray() if is_sparse else features, np.float64).ravel()
+
+    def _numbers(self, which: int | str) -> list[int]:
+        if not isinstance(which, str):
+            return [int(which)]
+        numbers = [i for i, name in enumerate(self.feature_names_) if name == which]
+        if not numbers:
+            raise ValueError(
+                f"no feature is called {which!r}; names come from describe(X, texts=…) or labels=…"
+            )
+        return numbers

@@ -1,0 +1,82 @@
+"""How is a fitted estimator kept? As the encoder's two files, with its own facts in the JSON."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from nonneg.encoder import CONFIG_FILE, Encoder
+from nonneg.estimators.projection import Projection
+from nonneg.files import read_json, write_json
+from nonneg.metrics.results import IntArray
+
+_KEY = "estimator"
+
+
+def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
+    """Write a fitted NCL as ``config.json`` and ``model.safetensors``."""
+    estimator.encoder_.save(folder)
+    config = read_json(folder / CONFIG_FILE)
+    params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items()}
+    facts: dict[str, Any] = {
+        "name": type(estimator).__name__,
+        "params": params,
+        "n_axes": estimator.n_axes_,
+        "threshold": estimator.threshold_,
+        "history": estimator.history_,
+        "expected_activation": estimator.expected_activation_.tolist(),
+        "n_alive": estimator.n_alive_,
+        "feature_names": estimator.feature_names_,
+    }
+    if hasattr(estimator, "feature_names_in_"):
+        facts["feature_names_in"] = estimator.feature_names_in_.tolist()
+    write_json(folder / CONFIG_FILE, {**config, _KEY: facts})
+
+
+def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
+    """The estimator of this class that was written to the folder."""
+    path = folder / CONFIG_FILE
+    if not path.exists():
+        raise FileNotFoundError(f"no estimator in {folder}: {CONFIG_FILE} is missing")
+    config = read_json(path)
+    facts = config.get(_KEY) if isinstance(config, dict) else None
+    if not isinstance(facts, dict) or facts.get("name") != kind.__name__:
+        raise ValueError(f"{path} does not describe a fitted {kind.__name__}")
+    (n_columns,) = config["sample_shape"]
+    estimator = kind(**facts["params"])
+    # Building an encoder draws weights, which are then overwritten: leave torch's state alone.
+    with torch.random.fork_rng(devices=[]):
+        estimator.encoder_ = Encoder.load(folder, backbone=Projection(n_columns, facts["n_axes"]))
+    estimator.n_features_in_ = n_columns
+    estimator.threshold_ = facts["threshold"]
+    estimator.history_ = facts["history"]
+    estimator.expected_activation_ = np.array(facts["expected_activation"])
+    estimator.n_alive_ = facts["n_alive"]
+    estimator.feature_names_ = facts["feature_names"]
+    if "feature_names_in" in facts:
+        estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
+    return estimator
+
+
+def smaller_encoder(encoder: Encoder, chosen: IntArray) -> Encoder:
+    """A copy of the encoder that computes only the chosen features, in this order."""
+    smaller = copy.deepcopy(encoder)
+    last = smaller.projector[-1]
+    assert isinstance(last, nn.Linear)
+    rows = torch.from_numpy(chosen)
+    last.weight = nn.Parameter(last.weight.detach()[rows].clone())
+    last.bias = nn.Parameter(last.bias.detach()[rows].clone())
+    last.out_features = len(chosen)
+    projector = encoder.settings.projector.model_copy(update={"n_features": len(chosen)})
+    smaller.settings = encoder.settings.model_copy(update={"projector": projector})
+    return smaller
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401
+    """A setting as JSON can hold it; the state of a random generator is not kept."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return None if isinstance(value, np.random.RandomState) else value

@@ -1,0 +1,88 @@
+"""Which settings may an estimator be fitted with? Checked when fitting, one sentence each."""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
+
+from nonneg.nonnegative import TRANSFORMS
+from nonneg.settings import Settings
+
+# With these a feature is off exactly where its score is not above zero.
+_RECTIFIED = ("relu", "rep_relu")
+
+
+class NCLSettings(Settings):
+    """The constructor's arguments of :class:`nonneg.NCL` with their ranges, without the seed."""
+
+    n_components: PositiveInt
+    pairs: Literal["neighbors", "noise", "labels", "graph", "index"]
+    n_neighbors: PositiveInt
+    noise: PositiveFloat
+    denoise: Literal["auto", "none"] | PositiveInt
+    hidden: NonNegativeInt
+    temperature: PositiveFloat
+    target_active: PositiveFloat | None
+    max_active: PositiveInt | None
+    nonnegative: str
+    max_epochs: PositiveInt | None
+    max_steps: PositiveInt | None
+    batch_size: int = Field(ge=2)
+    learning_rate: PositiveFloat
+    sparse_output: bool
+    device: str
+    verbose: NonNegativeInt
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> Self:
+        """The settings of an estimator's ``get_params()``; NumPy's numbers are read as numbers."""
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+        return cls.read({k: v for k, v in plain.items() if k != "random_state"})
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where to compute: ``auto`` is the machine's accelerator, or the CPU without one."""
+        if self.device == "auto":
+            found = torch.accelerator.current_accelerator(check_available=True)
+            return found or torch.device("cpu")
+        return torch.device(self.device)
+
+    @field_validator("nonnegative")
+    @classmethod
+    def _known_transform(cls, kind: str) -> str:
+        if kind not in TRANSFORMS:
+            raise ValueError(f"unknown transform; known: {', '.join(TRANSFORMS)}")
+        return kind
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, name: str) -> str:
+        try:
+            if name != "auto":
+                torch.device(name)
+        except RuntimeError:
+            raise ValueError("unknown device; use auto, cpu, cuda or another of torch's") from None
+        return name
+
+    @model_validator(mode="after")
+    def _target_can_be_met(self) -> Self:
+        if self.target_active is None:
+            return self
+        if self.target_active >= self.n_components:
+            raise ValueError(
+                f"target_active={self.target_active:g} must be below "
+                f"n_components={self.n_components}"
+            )
+        if self.nonnegative not in _RECTIFIED:
+            raise ValueError(
+                f"target_active needs exact zeros: set nonnegative to {' or '.join(_RECTIFIED)}"
+            )
+        return self

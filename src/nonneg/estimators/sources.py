@@ -1,0 +1,88 @@
+"""Where do positives come from? One source of pairs for each value of ``pairs``."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from nonneg.estimators.settings import NCLSettings
+from nonneg.pairs.given import given_pairs
+from nonneg.pairs.graph import GraphPairs
+from nonneg.pairs.labels import LabelPairs
+from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
+from nonneg.pairs.noise import NoisePairs
+from nonneg.pairs.protocol import Pairs
+
+
+class Given(NamedTuple):
+    """What ``fit`` was given besides the vectors."""
+
+    y: ArrayLike | None
+    graph: Any
+    index_pairs: ArrayLike | None
+
+
+def partners(settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    """The pairs to learn from, by the rows of the hidden vectors ``(n, h)``.
+
+    Raises:
+        ValueError: What the chosen source needs is missing, or of another size than X.
+    """
+    unused = {"graph": given.graph, "index_pairs": given.index_pairs}
+    unused.pop({"graph": "graph", "index": "index_pairs"}.get(settings.pairs, ""), None)
+    for name, value in unused.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} was given, but pairs={settings.pairs!r} does not use it; set "
+                f"pairs={'graph' if name == 'graph' else 'index'!r}"
+            )
+    return _SOURCES[settings.pairs](settings, hidden, given)
+
+
+def _neighbors(settings: NCLSettings, hidden: Tensor, _given: Given) -> Pairs:
+    return NeighborPairs(nearest_neighbors(hidden, settings.n_neighbors))
+
+
+def _noise(settings: NCLSettings, _hidden: Tensor, _given: Given) -> Pairs:
+    return NoisePairs(settings.noise)
+
+
+def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    if given.y is None:
+        raise ValueError(
+            'pairs="labels" requires y to be passed, but the target y is None; call fit(X, y)'
+        )
+    labels = np.asarray(given.y)
+    if labels.shape != (len(hidden),):
+        raise ValueError(f"y must have shape ({len(hidden)},), got {labels.shape}")
+    _, numbers = np.unique(labels, return_inverse=True)
+    return LabelPairs(torch.from_numpy(numbers))
+
+
+def _graph(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    if given.graph is None:
+        raise ValueError('pairs="graph" needs a graph: call fit(X, graph=A)')
+    pairs = GraphPairs(given.graph)
+    if pairs.n_samples != len(hidden):
+        raise ValueError(
+            f"graph has {pairs.n_samples} nodes, but X has {len(hidden)} rows; give one node a row"
+        )
+    return pairs
+
+
+def _index(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    if given.index_pairs is None:
+        raise ValueError('pairs="index" needs pairs: call fit(X, index_pairs=ij)')
+    return given_pairs(given.index_pairs, len(hidden))
+
+
+_SOURCES: dict[str, Callable[[NCLSettings, Tensor, Given], Pairs]] = {
+    "neighbors": _neighbors,
+    "noise": _noise,
+    "labels": _labels,
+    "graph": _graph,
+    "index": _index,
+}

@@ -1,0 +1,20 @@
+"""scikit-learn's own checks, none left out, for each source of pairs that needs X and y only."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nonneg.estimators import NCL
+
+SMALL = {"max_steps": 5, "n_neighbors": 3, "hidden": 8, "batch_size": 64}
+
+
+@pytest.mark.filterwarnings("ignore:.* features are dead:UserWarning")
+@parametrize_with_checks(
+    [
+        NCL(n_components=8, **SMALL),
+        NCL(n_components=8, pairs="noise", nonnegative="identity", denoise="none", **SMALL),
+        NCL(n_components=8, pairs="labels", max_active=3, **SMALL),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from nonneg.estimators import projection, vectors
+from nonneg.estimators.denoising import fitted_projection, kept_axes, neighbor_correlation
+from nonneg.estimators.projection import principal_axes
+from nonneg.estimators.vectors import check_finite, tiles
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 12)) @ RNG.standard_normal((12, 12)) + 5
+
+
+def spread(n_groups, noise, n_columns=24):
+    centers = RNG.standard_normal((n_groups, n_columns))
+    return centers[np.arange(1200) % n_groups] + noise * RNG.standard_normal((1200, n_columns))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_axes_are_those_of_a_singular_value_decomposition(kind, monkeypatch):
+    monkeypatch.setattr(vectors, "_TILE_ENTRIES", 12 * 70)
+    center, axes, variances = principal_axes(kind(X), seed=0)
+    _, singular, expected = np.linalg.svd(X - X.mean(axis=0))
+    np.testing.assert_allclose(center, X.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(variances, singular**2 / 300, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(np.sum(axes.numpy() * expected.T, axis=0)), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_many_columns_are_searched_for_the_strongest_axes(kind, monkeypatch):
+    whole = principal_axes(X, seed=0)
+    monkeypatch.setattr(projection, "_MAX_COVARIANCE", 10)
+    monkeypatch.setattr(projection, "_MAX_AXES", 4)
+    _, axes, variances = principal_axes(kind(X), seed=0)
+    assert axes.shape == (12, 4)
+    torch.testing.assert_close(variances, whole[2][:4], rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(axes, whole[1][:, :4], rtol=1e-2, atol=1e-3)
+
+
+def test_hidden_vectors_have_one_length_and_ignore_the_center():
+    module = fitted_projection(X, "none", seed=0)
+    hidden = module(torch.from_numpy(X).float())
+    torch.testing.assert_close(hidden.norm(dim=1), torch.full((300,), 12**0.5))
+    shifted = fitted_projection(X + 100, "none", seed=0)(torch.from_numpy(X + 100).float())
+    torch.testing.assert_close(shifted, hidden, rtol=1e-2, atol=1e-3)
+
+
+def test_a_number_of_axes_can_be_asked_for():
+    assert fitted_projection(X, 5, seed=0).hidden_size == 5
+    assert fitted_projection(X, 50, seed=0).hidden_size == 12
+
+
+def test_groups_keep_their_axes_and_noise_alone_keeps_all():
+    groups = fitted_projection(spread(9, 0.3), "auto", seed=0).hidden_size
+    assert 7 <= groups <= 9  # nine groups span eight axes
+    noise = fitted_projection(RNG.standard_normal((1200, 24)), "auto", seed=0).hidden_size
+    assert noise >= 23
+    vague = fitted_projection(spread(9, 1.5), "auto", seed=0).hidden_size
+    assert groups < vague
+
+
+def test_neighbors_agree_on_the_axes_of_groups_only():
+    positions = torch.from_numpy(
+        np.hstack([10 * spread(9, 0.1, 20), RNG.standard_normal((1200, 20))])
+    )
+    positions = (positions - positions.mean(dim=0)).float()
+    found = neighbor_correlation(positions, positions.var(dim=0), torch.Generator().manual_seed(0))
+    assert found[:20].min() > 0.8
+    assert found[20:].max() < 0.2
+
+
+def test_one_axis_is_kept():
+    positions = torch.randn(50, 1, generator=torch.Generator().manual_seed(0))
+    assert kept_axes(positions, positions.var(dim=0), torch.Generator()).tolist() == [0]
+
+
+def test_bad_rows_are_numbered_across_tiles(monkeypatch):
+    monkeypatch.setattr(vectors, "_TILE_ENTRIES", 3 * 10)
+    bad = np.zeros((40, 3))
+    bad[[2, 15, 16, 30, 31, 39], 1] = np.inf
+    with pytest.raises(ValueError, match="in 6 of 40 rows: 2, 15, 16, 30, 31, …"):
+        check_finite(bad)
+    assert sum(len(part) for _, part in tiles(bad)) == 40
