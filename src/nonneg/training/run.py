@@ -258,6 +258,7 @@ def launched_fabric(settings: LoopSettings) -> "Fabric":
     if "TORCHELASTIC_RUN_ID" in os.environ:
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         n_nodes = int(os.environ["WORLD_SIZE"]) // devices
+        _join_this_attempt()
     fabric = Fabric(
         accelerator=settings.accelerator,
         devices=devices,
@@ -267,6 +268,26 @@ def launched_fabric(settings: LoopSettings) -> "Fabric":
     )
     fabric.launch()
     return fabric
+
+
+def _join_this_attempt() -> None:
+    """Meet the other processes of this start, not what a killed one left behind.
+
+    torchrun's store outlives a restart, and gloo would find addresses of the dead in it. Fabric
+    takes over a group that is already there. On GPUs NCCL is left to Fabric.
+    """
+    if torch.distributed.is_initialized() or torch.cuda.is_available():
+        return
+    world_size = int(os.environ["WORLD_SIZE"])
+    store = torch.distributed.TCPStore(
+        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world_size, is_master=False
+    )
+    attempt = torch.distributed.PrefixStore(
+        f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store
+    )
+    torch.distributed.init_process_group(
+        "gloo", store=attempt, rank=int(os.environ["RANK"]), world_size=world_size
+    )
 
 
 def join_processes() -> bool:
