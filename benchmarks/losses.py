@@ -64,10 +64,22 @@ def mask_and_exp(a: Tensor, b: Tensor) -> Tensor:
     return -(partners / (partners + negatives)).log().mean()
 
 
+def mask_and_select(a: Tensor, b: Tensor) -> Tensor:
+    """Another common form: exponentials, of which all but the diagonal are selected by a mask."""
+    a, b = F.normalize(a), F.normalize(b)
+    z = torch.cat([a, b])
+    similar = torch.exp(z @ z.T / TEMPERATURE)
+    mask = (torch.ones_like(similar) - torch.eye(len(z))).bool()
+    others = similar.masked_select(mask).view(len(z), -1)
+    partners = torch.exp((a * b).sum(1) / TEMPERATURE).repeat(2)
+    return -(partners / others.sum(1)).log().mean()
+
+
 FORMS: dict[str, Form] = {
     "nonneg": ours,
     "cross_entropy": cross_entropy,
     "mask and exp": mask_and_exp,
+    "mask and select": mask_and_select,
 }
 
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from nonneg.losses.tiled_product import TiledProduct
 from nonneg.losses.tiles import Tile, n_kept, slots
 
+_LOG2_E = math.log2(math.e)
+
 
 def smallest_shift(product: TiledProduct) -> float:
     """The least number to subtract from all logits so that no sum of exponentials overflows.
@@ -86,10 +88,11 @@ def fixed_weights(
 def _exponentials(
     product: TiledProduct, tile: Tile, shift: float, *, out: Tensor | None = None
 ) -> Tensor:
-    logits = product.logits(tile, out=out)
+    # Powers of two are computed in about half the time of powers of e.
+    logits = product.logits(tile, out=out, scale=_LOG2_E)
     if shift:
-        logits.sub_(shift)
-    return product.leave_out(tile, logits.exp_(), value=0.0)
+        logits.sub_(shift * _LOG2_E)
+    return product.leave_out(tile, logits.exp2_(), value=0.0)
 
 
 def _sides(product: TiledProduct) -> tuple[Tensor, ...]:

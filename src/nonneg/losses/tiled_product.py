@@ -30,16 +30,18 @@ class TiledProduct:
         """A flat tensor that is large enough for each of the tiles."""
         return self.rows.new_empty(max(tile.n_entries for tile in self.tiles))
 
-    def logits(self, tile: Tile, *, out: Tensor | None = None) -> Tensor:
+    def logits(self, tile: Tile, *, out: Tensor | None = None, scale: float = 1.0) -> Tensor:
         """The dot products of a tile, ``(rows, columns)``, good until the next call.
 
         Args:
             tile: One of ``tiles``.
             out: Where to put them instead of the common room.
+            scale: What they are multiplied by, at no cost.
         """
         if out is None:
             out = self._room[: tile.n_entries].view(tile.shape)
-        return torch.mm(self.rows[tile.rows], self.columns[tile.columns].T, out=out)
+        rows, columns = self.rows[tile.rows], self.columns[tile.columns].T
+        return torch.addmm(out, rows, columns, beta=0, alpha=scale, out=out)
 
     def leave_out(self, tile: Tile, entries: Tensor, *, value: float) -> Tensor:
         """Put a value, in place, on the entries of a tile whose row and column share a key."""

@@ -279,12 +279,12 @@ def _join_this_attempt() -> None:
     if torch.distributed.is_initialized() or torch.cuda.is_available():
         return
     world_size = int(os.environ["WORLD_SIZE"])
-    store = torch.distributed.TCPStore(
+    from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+
+    store = TCPStore(
         os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world_size, is_master=False
     )
-    attempt = torch.distributed.PrefixStore(
-        f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store
-    )
+    attempt = PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
     torch.distributed.init_process_group(
         "gloo", store=attempt, rank=int(os.environ["RANK"]), world_size=world_size
     )
