@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import field_validator, model_validator
+from pydantic import AfterValidator, model_validator
 from torch import Tensor, nn
 
 from nonneg import backbones
@@ -32,6 +32,15 @@ class Encoded(NamedTuple):
     """The transform of the scores ``(n, d)``: non-negative for NCL."""
 
 
+def _known_transform(kind: str) -> str:
+    if kind not in TRANSFORMS:
+        raise ValueError(f"unknown transform; known: {', '.join(TRANSFORMS)}")
+    return kind
+
+
+TransformName = Annotated[str, AfterValidator(_known_transform)]
+
+
 class EncoderSettings(Settings):
     """Everything that is needed to build an encoder again."""
 
@@ -40,19 +49,12 @@ class EncoderSettings(Settings):
     frozen: bool = False
     """Whether only the projector learns."""
     projector: ProjectorSettings = ProjectorSettings()
-    nonnegative: str = "relu"
+    nonnegative: TransformName = "relu"
     """A key of ``nonneg.nonnegative.TRANSFORMS``; ``identity`` is ordinary contrastive learning."""
     pixel_mean: tuple[float, ...] = ()
     """Subtracted from pixels in [0, 1], one a channel; empty for none."""
     pixel_std: tuple[float, ...] = ()
     """What they are then divided by."""
-
-    @field_validator("nonnegative")
-    @classmethod
-    def _known_transform(cls, kind: str) -> str:
-        if kind not in TRANSFORMS:
-            raise ValueError(f"unknown transform; known: {', '.join(TRANSFORMS)}")
-        return kind
 
     @model_validator(mode="after")
     def _mean_and_std(self) -> Self:

@@ -143,7 +143,7 @@ def test_comparing_groups_by_method_and_pairs_by_seed(nonneg, runs):
 def test_a_comparison_of_two_runs_names_no_winner(nonneg, runs):
     ended = nonneg("compare", runs[0], runs[3], "--only", "purity")
     assert ended.returncode == 0, ended.stderr
-    assert "1 paired seeds: too few to name winners" in ended.stdout
+    assert "some figures have 1 paired seeds only: too few to name a winner" in ended.stdout
     assert "*" not in ended.stdout
     assert "top20_purity" in ended.stdout
     assert "sparsity" not in ended.stdout

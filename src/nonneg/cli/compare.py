@@ -45,7 +45,8 @@ def compare(
     )
     if n_pairs < 3:
         console.print(
-            f"{n_pairs} paired seeds: too few to name winners; train at least 3 seeds of each",
+            f"some figures have {n_pairs} paired seeds only: too few to name a winner; "
+            "train and evaluate at least 3 seeds of each",
             style="yellow",
         )
 

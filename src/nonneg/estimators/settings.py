@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from nonneg.nonnegative import TRANSFORMS
+from nonneg.encoder import TransformName
 from nonneg.settings import Settings
 
 # With these a feature is off exactly where its score is not above zero.
@@ -32,7 +32,7 @@ class NCLSettings(Settings):
     temperature: PositiveFloat
     target_active: PositiveFloat | None
     max_active: PositiveInt | None
-    nonnegative: str
+    nonnegative: TransformName
     max_epochs: PositiveInt | None
     max_steps: PositiveInt | None
     batch_size: int = Field(ge=2)
@@ -54,13 +54,6 @@ class NCLSettings(Settings):
             found = torch.accelerator.current_accelerator(check_available=True)
             return found or torch.device("cpu")
         return torch.device(self.device)
-
-    @field_validator("nonnegative")
-    @classmethod
-    def _known_transform(cls, kind: str) -> str:
-        if kind not in TRANSFORMS:
-            raise ValueError(f"unknown transform; known: {', '.join(TRANSFORMS)}")
-        return kind
 
     @field_validator("device")
     @classmethod

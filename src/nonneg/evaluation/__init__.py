@@ -4,7 +4,7 @@ from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
 from nonneg.evaluation.few_labels import FewLabelResult, few_label_probe
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.fine_tuning import FineTuned, fine_tune
-from nonneg.evaluation.neighbours import knn_accuracy
+from nonneg.evaluation.neighbours import KnnResult, knn_accuracy, knn_probe
 from nonneg.evaluation.probe import LinearProbe, ProbeResult, fitted_probe, linear_probe
 from nonneg.evaluation.robustness import Robustness, robustness
 from nonneg.evaluation.sections import SECTIONS
@@ -22,6 +22,7 @@ __all__ = [
     "Figures",
     "FineTuneSettings",
     "FineTuned",
+    "KnnResult",
     "Known",
     "LinearProbe",
     "NotMeasurableError",
@@ -36,6 +37,7 @@ __all__ = [
     "fine_tune",
     "fitted_probe",
     "knn_accuracy",
+    "knn_probe",
     "linear_probe",
     "robustness",
     "selection_table",

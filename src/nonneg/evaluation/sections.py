@@ -8,7 +8,7 @@ from nonneg import metrics
 from nonneg.evaluation.few_labels import few_label_probe
 from nonneg.evaluation.figure import Beside, Figure, Figures
 from nonneg.evaluation.fine_tuning import fine_tune
-from nonneg.evaluation.neighbours import knn_accuracy
+from nonneg.evaluation.neighbours import knn_probe
 from nonneg.evaluation.probe import fitted_probe
 from nonneg.evaluation.readability import hierarchy, properties
 from nonneg.evaluation.robustness import robustness
@@ -73,9 +73,12 @@ def neighbours(subject: Subject, watch: Watch) -> Figures:
         queries = getattr(new, layer)
         k = min(settings.n_voters, len(subject.seen.labels))
         gallery = getattr(subject.seen.encoded, layer)
-        accuracy = knn_accuracy(gallery, subject.seen.labels, queries, labels, k=k)
+        voted = knn_probe(gallery, subject.seen.labels, queries, labels, k=k)
         figures[f"knn_{layer}"] = Figure(
-            accuracy, higher_is_better=True, is_rate=True, beside={"k": k}
+            voted.value,
+            higher_is_better=True,
+            is_rate=True,
+            beside={"k": k, "n_zero_rows": voted.n_zero_test},
         )
         for name, metric in (
             ("precision", metrics.precision_at_k),

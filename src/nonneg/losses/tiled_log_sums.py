@@ -135,15 +135,9 @@ def _shapes_of_sums(
 def _shapes_of_gradients(
     rows: Tensor,
     columns: Tensor | None,
-    row_keys: Tensor | None,
-    column_keys: Tensor | None,
-    of_rows: Tensor,
-    of_columns: Tensor,
-    kept: Tensor,
-    row_gradient: Tensor,
-    column_gradient: Tensor,
-    wanted: Sequence[bool],
+    *others: Any,  # noqa: ANN401
 ) -> tuple[Tensor, Tensor]:
+    *_, wanted = others
     return _room_for_gradients(rows, columns, wanted)
 
 

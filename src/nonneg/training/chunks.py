@@ -29,25 +29,23 @@ def learn_in_chunks(
         views: ``(n, ...)``.
         chunk_size: Rows at once.
         loss_of: From features ``(n, d)`` to the loss.
-        engine: Gives an ``Encoded`` for ``(n, ...)``, and takes the engine.
+        engine: Gives an ``Encoded`` for ``(n, ...)``, and takes the gradients.
 
     Returns:
         The loss, without gradient.
     """
     chunks = views.split(chunk_size)
-    before = [_generator_state(views.device)]
-    parts = []
+    drawn_from, parts = [], []
     with _buffers_kept(module), torch.no_grad():
         for chunk in chunks:
+            drawn_from.append(_generator_state(views.device))
             parts.append(engine.forward(chunk).features)
-            before.append(_generator_state(views.device))
     features = torch.cat(parts).requires_grad_()
     loss = loss_of(features)
     (slopes,) = torch.autograd.grad(loss, features)
-    for number, (chunk, slope) in enumerate(
-        zip(chunks, slopes.split(chunk_size), strict=True), start=1
-    ):
-        _set_generator_state(before[number - 1], views.device)
+    again = zip(chunks, slopes.split(chunk_size), drawn_from, strict=True)
+    for number, (chunk, slope, state) in enumerate(again, start=1):
+        _set_generator_state(state, views.device)
         with nullcontext() if number == len(chunks) else engine.of_this_process():
             engine.backward((engine.forward(chunk).features * slope).sum())
     return loss.detach()
