@@ -40,6 +40,23 @@ def probe(subject: Subject, watch: Watch) -> Figures:
     return figures
 
 
+def classification(subject: Subject, watch: Watch) -> Figures:
+    """The accuracy of a classifier that was trained with labels."""
+    if subject.classifier is None:
+        raise NotMeasurableError("it was not trained with labels; the probe section measures it")
+    test = subject.test
+    if test.labels is None:
+        raise NotMeasurableError(f"{test.name} has no labels")
+    parts = torch.arange(len(test)).split(4096)
+    predicted = torch.cat([subject.classifier.predict(test.fetch(part)) for part in parts])
+    accuracy = float((predicted == test.labels).double().mean())
+    return {
+        "classifier": Figure(
+            accuracy, higher_is_better=True, is_rate=True, beside={"n_samples": len(test)}
+        )
+    }
+
+
 def few_labels(subject: Subject, watch: Watch) -> Figures:
     """Linear probes on the hidden layer with few labels."""
     figures: Figures = {}
@@ -249,6 +266,7 @@ def fine_tuning(subject: Subject, watch: Watch) -> Figures:
 SECTIONS: dict[str, Section] = {
     "properties": properties,
     "hierarchy": hierarchy,
+    "classification": classification,
     "probe": probe,
     "few_labels": few_labels,
     "neighbours": neighbours,

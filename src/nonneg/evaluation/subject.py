@@ -13,7 +13,7 @@ from nonneg.encoder import Encoded, Encoder
 from nonneg.evaluation.settings import EvaluationSettings
 from nonneg.evaluation.sharding import encoded_together
 from nonneg.pairs import Pairs
-from nonneg.training import View, as_it_is
+from nonneg.training import Classifier, View, as_it_is
 
 
 class NotMeasurableError(ValueError):
@@ -42,6 +42,8 @@ class Subject:
         elsewhere: Train and test of another set, for transfer.
         view: What fine-tuning shows of a batch.
         folder: Where fine-tuning keeps its run; None where it may not.
+        classifier: What was trained with labels around the encoder; its class features then take
+            the place of the encoder's features. None for contrastive learning.
     """
 
     encoder: Encoder
@@ -53,6 +55,7 @@ class Subject:
     elsewhere: tuple[Data, Data] | None = None
     view: View = as_it_is
     folder: Path | None = None
+    classifier: Classifier | None = None
 
     @cached_property
     def seen(self) -> Known:
@@ -83,7 +86,10 @@ class Subject:
     def _known(self, data: Data) -> Known:
         if data.labels is None:
             raise NotMeasurableError(f"{data.name} has no labels")
-        return Known(encoded_together(self.encoder, data), data.labels)
+        encoded = encoded_together(self.encoder, data)
+        return Known(
+            encoded if self.classifier is None else self.classifier.as_read(encoded), data.labels
+        )
 
 
 def some(known: Known, n: int, *, seed: int) -> Known:

@@ -1,9 +1,14 @@
 """A product of rows with columns that is never there as a whole: one tile after the other."""
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
 from nonneg.losses.tiles import Keys, Tile, tile_size, tiles
+
+# With more keys in a row than this, one mask is faster than so many diagonals.
+MAX_DIAGONALS = 4
 
 
 class TiledProduct:
@@ -45,9 +50,25 @@ class TiledProduct:
 
     def leave_out(self, tile: Tile, entries: Tensor, *, value: float) -> Tensor:
         """Put a value, in place, on the entries of a tile whose row and column share a key."""
-        if tile.is_masked and self.keys is not None:
-            entries.masked_fill_(self.keys.equal(tile), value)
+        if not tile.is_masked or self.keys is None:
+            return entries
+        is_square = self.is_triangle and tile.rows == tile.columns
+        if not is_square or self._longest_run > MAX_DIAGONALS:
+            return entries.masked_fill_(self.keys.equal(tile), value)
+        # Equal keys lie side by side: a few diagonals hold all that the whole mask would.
+        keys = self.keys.of_rows[tile.rows]
+        entries.diagonal().fill_(value)
+        for beside in range(1, min(self._longest_run, len(keys))):
+            is_same = keys[beside:] == keys[:-beside]
+            entries.diagonal(beside).masked_fill_(is_same, value)
+            entries.diagonal(-beside).masked_fill_(is_same, value)
         return entries
+
+    @cached_property
+    def _longest_run(self) -> int:
+        """The most rows one after the other that share a key."""
+        assert self.keys is not None
+        return int(self.keys.of_rows.unique_consecutive(return_counts=True)[1].max())
 
     def empty_sums(self, value: float) -> tuple[Tensor, Tensor]:
         """A number for every row and for every column; the same tensor twice for a triangle."""

@@ -33,6 +33,8 @@ class Position:
     """Sum of their losses."""
     seconds: float = 0.0
     """Spent on them."""
+    within: list[dict[str, Any]] = field(default_factory=list)
+    """Measurements within the running epoch."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """A record for each finished epoch."""
 

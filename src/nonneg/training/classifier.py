@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from nonneg.encoder import Encoder
-from nonneg.files import write_tensors
+from nonneg.encoder import Encoded, Encoder
+from nonneg.files import read_tensors, write_tensors
 from nonneg.losses import NonNegativeClassifier
 
 HEAD_FILE = "head.safetensors"
@@ -61,10 +61,15 @@ class Classifier(nn.Module):
         features: Tensor = self.encoder(inputs).features
         return features
 
-    def class_features(self, samples: Tensor) -> Tensor:
-        """What the head multiplies with its weights, ``(n, d)``: rectified for ``nonneg_ce``."""
-        read: Tensor = getattr(self.encoder.encode(samples), self.reads)
-        return read.clamp(min=0) if self.loss == "nonneg_ce" else read
+    def as_read(self, encoded: Encoded) -> Encoded:
+        """Encoded samples with the class features as their features.
+
+        Class features are what the head multiplies with its weights ``(n, d)``: what it reads,
+        rectified for ``nonneg_ce``. The scores are the same before that.
+        """
+        read: Tensor = getattr(encoded, self.reads)
+        features = read.clamp(min=0) if self.loss == "nonneg_ce" else read
+        return Encoded(encoded.hidden, read, features)
 
     @torch.no_grad()
     def predict(self, inputs: Tensor, batch_size: int = 512) -> Tensor:
@@ -81,6 +86,17 @@ class Classifier(nn.Module):
         """Write the encoder, and the head beside it."""
         write_tensors(folder / HEAD_FILE, self.head.state_dict())
         self.encoder.save(folder)
+
+    def load_head(self, folder: Path) -> None:
+        """Take over the head that was saved in a folder.
+
+        Raises:
+            ValueError: If it is of another shape.
+        """
+        try:
+            self.head.load_state_dict(read_tensors(folder / HEAD_FILE))
+        except RuntimeError as error:
+            raise ValueError(f"{folder / HEAD_FILE} does not fit this classifier") from error
 
 
 def _head(width: int, n_classes: int, loss: str) -> nn.Module:

@@ -163,6 +163,8 @@ class Run:
                 loss=self.mean_loss(),
                 images_per_second=self._images_per_second(),
             )
+        if self.loop.monitor_every and self.position.step % self.loop.monitor_every == 0:
+            self._measure_within()
         every = self.loop.checkpoint_every
         asked = self._asked_to_stop()
         if asked or (every and self.position.step % every == 0):
@@ -181,6 +183,8 @@ class Run:
             "seconds": position.seconds,
             "images_per_second": self._images_per_second(),
         }
+        if position.within:
+            record["within"] = position.within
         self._watch(record)
         history = [*position.history, record]
         self.position = Position(step=position.step, epoch=record["epoch"], history=history)
@@ -190,6 +194,11 @@ class Run:
         if self.fabric.is_global_zero:
             self.folder.write_history(history)
         self.save()
+
+    def _measure_within(self) -> None:
+        """Note how the model does in the middle of an epoch; it goes on learning as it was."""
+        measured = self.task.measured(self.mean_loss(), *self.watched)
+        self.position.within.append({"step": self.position.step, **measured})
 
     def finish(self) -> None:
         """Save the encoder that came out."""

@@ -58,6 +58,8 @@ class LoopSettings(Settings):
     """Steps between checkpoints, besides the one after each epoch."""
     monitor_samples: int = Field(default=1000, ge=10)
     """Held-out samples that are measured after each epoch."""
+    monitor_every: int | None = Field(default=None, ge=1)
+    """Steps between measurements within an epoch, for what happens early; absent: none."""
     loggers: tuple[Literal["tensorboard", "wandb"], ...] = ()
     """Where history goes besides history.jsonl."""
 

@@ -53,7 +53,8 @@ class Supervised:
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
         """The accuracy on held-out samples, and the state of what the head reads."""
-        record = measurements(self.classifier.class_features(inputs), labels)
+        encoded = self.classifier.as_read(self.classifier.encoder.encode(inputs))
+        record = measurements(encoded.features, labels)
         if labels is not None:
             right = self.classifier.predict(inputs) == labels
             record["accuracy"] = float(right.double().mean())

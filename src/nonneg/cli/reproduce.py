@@ -1,0 +1,93 @@
+"""``nonneg reproduce``: the paper's tables, on what the machine can hold."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from nonneg.experiments.reproduction import (
+    PLANS,
+    Laboratory,
+    filled,
+    markdown,
+    n_runs,
+    write_table,
+)
+from nonneg.settings import nearest
+
+
+def reproduce(
+    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(PLANS)}.")],
+    preset: Annotated[
+        str, typer.Option(help="What the arms of the table change.")
+    ] = "fashion-mnist",
+    seeds: Annotated[int, typer.Option(min=1, help="How many, from 0 on.")] = 3,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MINUTES",
+            help="Begin nothing new after this. [dim]default: no limit[/]",
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change a setting of all runs; may be repeated."
+        ),
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Where runs are kept, for all tables.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Where the table is written.")] = Path("results"),
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where data sets lie. [dim]default: $NONNEG_DATA or ~/.cache/nonneg[/]"),
+    ] = None,
+) -> None:
+    """Train what is missing, measure it, and write one of the paper's tables.
+
+    Runs are kept under a name made from their settings, so nothing is trained twice, and a command
+    that was stopped goes on where it was.
+
+    Example: nonneg reproduce supervised --preset digits --seeds 3
+    """
+    if table not in PLANS:
+        raise ValueError(f"there is no table {table!r}; {nearest(table, PLANS)}")
+    console, plan = Console(), PLANS[table]
+    ends = float("inf") if budget is None else time.monotonic() + 60 * budget
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("about {task.completed} of {task.total} runs"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(table, total=n_runs(plan, seeds))
+
+        def watch(text: str) -> None:
+            bar.update(task, description=text, advance=text.endswith(": training"))
+
+        lab = Laboratory(
+            preset,
+            runs,
+            data_dir=data_dir,
+            changes=tuple(set_ or ()),
+            may_begin=lambda: time.monotonic() < ends,
+            watch=watch,
+        )
+        found = filled(plan, lab, range(seeds))
+    command = f"nonneg reproduce {table} --preset {preset} --seeds {seeds}"
+    command += "".join(f" --set {change}" for change in set_ or ())
+    path = write_table(found, lab, out, command=command)
+    console.print(Markdown(markdown(found, command=command)))
+    console.print(f"written to {path} and, with every setting, {path.with_suffix('.json')}")
+    if found.missing:
+        console.print(
+            f"{len(found.missing)} measurements are missing; the same command goes on",
+            style="yellow",
+        )

@@ -1,0 +1,20 @@
+"""The paper's tables, filled with runs made here."""
+
+from nonneg.experiments.reproduction.filling import Filled, filled, n_runs
+from nonneg.experiments.reproduction.laboratory import Laboratory
+from nonneg.experiments.reproduction.plan import Arm, Grid, Plan
+from nonneg.experiments.reproduction.tables import PLANS
+from nonneg.experiments.reproduction.writing import markdown, write_table
+
+__all__ = [
+    "PLANS",
+    "Arm",
+    "Filled",
+    "Grid",
+    "Laboratory",
+    "Plan",
+    "filled",
+    "markdown",
+    "n_runs",
+    "write_table",
+]

@@ -1,0 +1,82 @@
+"""How is a table filled? Arm by arm and seed by seed, from runs that are there or made now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nonneg.evaluation import Figures
+from nonneg.experiments.reproduction.laboratory import Laboratory, OutOfBudgetError
+from nonneg.experiments.reproduction.plan import Arm, Plan
+from nonneg.experiments.reproduction.tuning import Tuned, tuned
+from nonneg.training import read_history
+
+
+@dataclass
+class Filled:
+    """A plan with the figures of its runs.
+
+    Args:
+        plan: What was asked for.
+        preset: What was changed.
+        seeds: Of the runs.
+        figures: By arm, then seed.
+        arms: As they were run: with the tuned value, where there was tuning.
+        tuning: What tuning found, by arm.
+        seconds: Of training, by arm, then seed.
+        missing: What there was no time for.
+    """
+
+    plan: Plan
+    preset: str
+    seeds: tuple[int, ...]
+    figures: dict[str, dict[int, Figures]] = field(default_factory=dict)
+    arms: dict[str, Arm] = field(default_factory=dict)
+    tuning: dict[str, Tuned] = field(default_factory=dict)
+    seconds: dict[str, dict[int, float]] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+
+def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
+    """Train and measure what is missing, and gather the figures of all arms and seeds.
+
+    All arms get their first seed before any gets its second: what is cut off by a budget is a
+    table with fewer seeds.
+
+    Args:
+        plan: The table.
+        lab: Where runs are made.
+        seeds: The first one also serves tuning.
+    """
+    table = Filled(plan, lab.preset, tuple(seeds))
+    for arm in plan.arms:
+        try:
+            table.arms[arm.name] = _tuned(plan, lab, arm, seeds[0], table)
+        except OutOfBudgetError as error:
+            table.missing.append(str(error))
+    for seed in seeds:
+        for name, arm in table.arms.items():
+            try:
+                found = lab.figures(arm, seed, plan.sections, evaluation=plan.evaluation)
+            except OutOfBudgetError as error:
+                table.missing.append(str(error))
+                continue
+            table.figures.setdefault(name, {})[seed] = {
+                key: figure for key, figure in found.items() if key in plan.figures
+            }
+            history = read_history(lab.folder(arm, seed))
+            table.seconds.setdefault(name, {})[seed] = sum(r["seconds"] for r in history)
+    return table
+
+
+def n_runs(plan: Plan, n_seeds: int) -> int:
+    """How many runs a table asks for, if tuning needs no more than its first three values."""
+    starts = {arm.starts_from.name for arm in plan.arms if arm.starts_from is not None}
+    each = n_seeds + (2 if plan.grid else 0)
+    return len(plan.arms) * each + len(starts - {arm.name for arm in plan.arms}) * n_seeds
+
+
+def _tuned(plan: Plan, lab: Laboratory, arm: Arm, seed: int, table: Filled) -> Arm:
+    if plan.grid is None:
+        return arm
+    found = tuned(lab, arm, plan.grid, seed=seed)
+    table.tuning[arm.name] = found
+    return found.arm

@@ -1,0 +1,246 @@
+"""Which tables are there? The paper's, each a plan of arms and figures."""
+
+from nonneg.experiments.reproduction.plan import Arm, Grid, Plan
+
+CL = Arm("CL", signed=True)
+NCL = Arm("NCL")
+READABILITY = {
+    "sparsity": "sparsity, %",
+    "sparsity_alive": "sparsity over alive features, %",
+    "alive_rate": "alive features, %",
+    "class_consistency": "class consistency",
+    "top20_purity": "top-20 purity",
+    "correlation": "correlation",
+    "effective_rank": "effective rank",
+}
+
+PROPERTIES = Plan(
+    name="properties",
+    about="How readable features are: figures of the test set. A dense representation's class "
+    "consistency is the share of the largest class, whatever it has learnt; purity has the same 20 "
+    "samples for every feature.",
+    arms=(CL, NCL),
+    figures=READABILITY,
+    sections=("properties",),
+)
+
+TRANSFER = Plan(
+    name="transfer",
+    about="How useful the backbone and the features are: linear probes, retrieval, fine-tuning, "
+    "another set, and images that differ from those of training.",
+    arms=(CL, NCL),
+    figures={
+        "probe_hidden": "linear probe (hidden), %",
+        "probe_features": "linear probe (features), %",
+        "precision_hidden": "precision@10 (hidden), %",
+        "precision_features": "precision@10 (features), %",
+        "fine_tune": "fine-tuned, %",
+        "transfer_hidden": "probe on another set (hidden), %",
+        "robust_corruption": "probe, corrupted, %",
+        "robust_sketch": "probe, sketched, %",
+        "robust_stylised": "probe, stylised, %",
+    },
+    sections=("probe", "neighbours", "fine_tune", "transfer", "robustness"),
+    paper={
+        ("CL", "probe_hidden"): "68.7",
+        ("NCL", "probe_hidden"): "69.4",
+        ("CL", "fine_tune"): "77.3",
+        ("NCL", "fine_tune"): "79.2",
+        ("CL", "robust_corruption"): "34.5",
+        ("NCL", "robust_corruption"): "36.1",
+        ("CL", "robust_sketch"): "27.1",
+        ("NCL", "robust_sketch"): "28.0",
+        ("CL", "robust_stylised"): "19.6",
+        ("NCL", "robust_stylised"): "21.2",
+    },
+)
+
+DISENTANGLEMENT = Plan(
+    name="disentanglement",
+    about="How much single features say: SEPIN@k in nats (the paper's has another unit), and for "
+    "sets whose factors are known, how features and factors correspond.",
+    arms=(CL, NCL),
+    figures={
+        "sepin_1": "SEPIN@1",
+        "sepin_10": "SEPIN@10",
+        "sepin_100": "SEPIN@100",
+        "sepin_all": "SEPIN@all",
+        "dci_disentanglement": "DCI disentanglement",
+        "dci_completeness": "DCI completeness",
+        "dci_informativeness": "DCI informativeness",
+        "mig": "MIG",
+        "sap": "SAP",
+        "factor_vae": "FactorVAE score",
+        "beta_vae": "BetaVAE score",
+    },
+    sections=("sepin", "factors"),
+    paper={
+        ("CL", "sepin_1"): "0.88",
+        ("NCL", "sepin_1"): "7.43",
+        ("CL", "sepin_10"): "0.79",
+        ("NCL", "sepin_10"): "5.93",
+        ("CL", "sepin_100"): "0.69",
+        ("NCL", "sepin_100"): "3.87",
+        ("CL", "sepin_all"): "0.47",
+        ("NCL", "sepin_all"): "0.48",
+    },
+)
+
+
+def _selection() -> Plan:
+    rankings = {
+        "all": "all features",
+        "0.25_random": "a quarter of the alive, at random",
+        "0.25_ea_signed": "a quarter, by EA of signed scores",
+        "0.25_ea_rectified": "a quarter, by EA of rectified features",
+    }
+    printed = {
+        "CL": ("66.8 10.9 17.2", "66.2 10.0 16.6", "66.3 9.9 16.5", "66.5 10.2 16.6"),
+        "NCL": ("68.9 14.2 19.9", "64.3 8.2 16.7", "66.7 11.1 17.7", "68.9 14.2 19.8"),
+    }
+    tasks = ("probe", "retrieval", "transfer")
+    return Plan(
+        name="selection",
+        about="What is left with a quarter of the features that are alive, chosen by chance or by "
+        "expected activation (EA) on the training set. The paper keeps 512 of 2,048.",
+        arms=(CL, NCL),
+        figures={
+            f"selection_{task}_{key}": f"{task}, {text}, %"
+            for task in tasks
+            for key, text in rankings.items()
+        },
+        sections=("selection",),
+        paper={
+            (arm, f"selection_{task}_{key}"): text.split()[place]
+            for arm, texts in printed.items()
+            for key, text in zip(rankings, texts, strict=True)
+            for place, task in enumerate(tasks)
+        },
+    )
+
+
+TRANSFORMS = Plan(
+    name="transforms",
+    about="Which transform makes features readable: five that are non-negative, and three controls "
+    "that are not (gelu, leaky_relu, and the identity, which is CL).",
+    arms=(
+        CL,
+        *(
+            Arm(name, (f"encoder.nonnegative={name}",))
+            for name in ("relu", "rep_relu", "softplus", "sigmoid", "exp", "gelu", "leaky_relu")
+        ),
+    ),
+    figures={
+        "sparsity": "sparsity, %",
+        "alive_rate": "alive, %",
+        "class_consistency": "class consistency",
+        "top20_purity": "top-20 purity",
+        "precision_features": "precision@10, %",
+        "probe_hidden": "probe (hidden), %",
+    },
+    sections=("properties", "neighbours", "probe"),
+)
+
+# Each setting is moved by itself, for both methods; what is not named is as in the preset.
+_VARIED = {
+    "T 0.07": ("loss.temperature=0.07",),
+    "T 0.1": ("loss.temperature=0.1",),
+    "T 0.4": ("loss.temperature=0.4",),
+    "256 features": ("encoder.projector.n_features=256",),
+    "4,096 features": ("encoder.projector.n_features=4096",),
+    "no hidden layer": ("encoder.projector.hidden=[]",),
+    "two hidden layers": ("encoder.projector.hidden=[1024,1024]",),
+    "no BatchNorm": ("encoder.projector.norm=none",),
+    "batch 128": ("training.batch_size=128",),
+}
+
+SENSITIVITY = Plan(
+    name="sensitivity",
+    about="How robust it is: one setting moved at a time, CL and NCL alike; each NCL is compared "
+    "with the CL of the same settings.",
+    arms=(
+        CL,
+        NCL,
+        *(
+            arm
+            for name, changes in _VARIED.items()
+            for arm in (
+                Arm(f"CL, {name}", changes, signed=True, against=f"CL, {name}"),
+                Arm(f"NCL, {name}", changes, against=f"CL, {name}"),
+            )
+        ),
+    ),
+    figures={
+        "probe_hidden": "probe (hidden), %",
+        "precision_features": "precision@10, %",
+        "sparsity": "sparsity, %",
+        "alive_rate": "alive, %",
+        "top20_purity": "top-20 purity",
+    },
+    sections=("properties", "neighbours", "probe"),
+)
+
+_CLASSES = ("task=supervised",)
+_CE = (*_CLASSES, "loss=ce")
+_NCE = (*_CLASSES, "loss=nonneg_ce")
+_MLP = ("reads=features",)
+# Often at the beginning, where losses are said to differ; 2,000 samples tell a point apart.
+_WATCHED = ("training.monitor_every=10", "training.monitor_samples=2000")
+
+SUPERVISED = Plan(
+    name="supervised",
+    about="Cross entropy (CE) and non-negative cross entropy (NCE), on the backbone and on an MLP "
+    "(the projector), from scratch and from the contrastively trained encoder (CL) of the same "
+    "seed.",
+    arms=(
+        Arm("CE", (*_CE, *_WATCHED)),
+        Arm("NCE", (*_NCE, *_WATCHED), against="CE"),
+        Arm("CE + MLP", (*_CE, *_MLP, *_WATCHED), against="CE"),
+        Arm("NCE + MLP", (*_NCE, *_MLP, *_WATCHED), against="CE + MLP"),
+        Arm("CE, fine-tuned", (*_CE, *_WATCHED), starts_from=CL, against="CE, fine-tuned"),
+        Arm("NCE, fine-tuned", (*_NCE, *_WATCHED), starts_from=CL, against="CE, fine-tuned"),
+        Arm(
+            "CE + MLP, fine-tuned",
+            (*_CE, *_MLP, *_WATCHED),
+            starts_from=CL,
+            against="CE, fine-tuned",
+        ),
+        Arm(
+            "NCE + MLP, fine-tuned",
+            (*_NCE, *_MLP, *_WATCHED),
+            starts_from=CL,
+            against="CE + MLP, fine-tuned",
+        ),
+    ),
+    figures={
+        "classifier": "accuracy, %",
+        "class_consistency": "class consistency",
+        "top20_purity": "top-20 purity",
+        "sparsity": "sparsity, %",
+    },
+    sections=("classification", "properties"),
+    grid=Grid("optimizer.lr", 2e-3, 3.0, figure="classifier", section="classification"),
+    paper={
+        ("CE", "classifier"): "76.1",
+        ("NCE", "classifier"): "78.6",
+        ("CE + MLP", "classifier"): "78.4",
+        ("NCE + MLP", "classifier"): "79.2",
+        ("CE, fine-tuned", "classifier"): "78.6",
+        ("NCE, fine-tuned", "classifier"): "80.2",
+        ("CE + MLP, fine-tuned", "classifier"): "81.1",
+        ("NCE + MLP, fine-tuned", "classifier"): "82.0",
+    },
+)
+
+PLANS = {
+    plan.name: plan
+    for plan in (
+        PROPERTIES,
+        TRANSFER,
+        DISENTANGLEMENT,
+        _selection(),
+        SUPERVISED,
+        TRANSFORMS,
+        SENSITIVITY,
+    )
+}

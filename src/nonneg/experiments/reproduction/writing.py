@@ -1,0 +1,177 @@
+"""How is a filled table kept? As Markdown that a person reads, and as JSON with every setting."""
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from nonneg.evaluation.comparison import ComparedFigure, Difference, compared
+from nonneg.evaluation.figure import shown
+from nonneg.experiments.reproduction.filling import Filled
+from nonneg.experiments.reproduction.laboratory import Laboratory
+from nonneg.files import write_bytes, write_json
+
+# With more arms than this, arms are rows and figures columns.
+_MAX_COLUMNS = 2
+
+
+def write_table(table: Filled, lab: Laboratory, out: Path, *, command: str) -> Path:
+    """Write ``TABLE-PRESET.md`` and ``.json`` into a folder; gives the path of the first."""
+    stem = f"{table.plan.name}-{table.preset}"
+    write_json(out / f"{stem}.json", as_json(table, lab, command=command))
+    path = out / f"{stem}.md"
+    write_bytes(path, (markdown(table, command=command) + "\n").encode())
+    return path
+
+
+def markdown(table: Filled, *, command: str) -> str:
+    """The table with its explanations."""
+    rows = _compared(table)
+    grid = (
+        _figures_down(table, rows)
+        if len(table.figures) <= _MAX_COLUMNS
+        else _arms_down(table, rows)
+    )
+    n_seeds = max((len(runs) for runs in table.figures.values()), default=0)
+    minutes = sum(s for runs in table.seconds.values() for s in runs.values()) / 60
+    parts = [
+        f"# {table.plan.name}: {table.preset}",
+        table.plan.about,
+        grid,
+        f"Mean ± standard deviation over {n_seeds} seeds; differences are paired by seed, and * "
+        "marks those whose 95 % interval leaves out zero.",
+    ]
+    if table.plan.paper:
+        parts.append("The paper's figures are from larger sets and networks: compare differences.")
+    if table.tuning:
+        parts += [_tuning(table)]
+    if table.missing:
+        parts.append("Not there yet: " + "; ".join(table.missing) + ".")
+    parts.append(f"Made by `{command}`; training alone took {minutes:.1f} minutes.")
+    return "\n\n".join(parts)
+
+
+def as_json(table: Filled, lab: Laboratory, *, command: str) -> dict[str, Any]:
+    """Every value of every seed, and every setting."""
+    return {
+        "nonneg": "table",
+        "name": table.plan.name,
+        "preset": table.preset,
+        "command": command,
+        "seeds": list(table.seeds),
+        "missing": table.missing,
+        "arms": {
+            name: {
+                "settings": lab.experiment(table.arms[name], table.seeds[0]).model_dump(
+                    mode="json", exclude={"seed", "start"}
+                ),
+                "starts_from": _start(table, name),
+                "tried": {str(k): v for k, v in table.tuning[name].tried.items()}
+                if name in table.tuning
+                else None,
+                "training_seconds": table.seconds[name],
+                "figures": {
+                    str(seed): {key: figure.as_json() for key, figure in figures.items()}
+                    for seed, figures in runs.items()
+                },
+            }
+            for name, runs in table.figures.items()
+        },
+    }
+
+
+def _start(table: Filled, name: str) -> str | None:
+    start = table.arms[name].starts_from
+    return None if start is None else start.name
+
+
+def _compared(table: Filled) -> dict[str, dict[str, ComparedFigure]]:
+    """For each arm its figures, beside those of the arm that it is compared with."""
+    first = next(iter(table.figures), "")
+    found = {}
+    for name, runs in table.figures.items():
+        against = table.arms[name].against or first
+        groups = {name: runs} if name == against else {against: table.figures[against], name: runs}
+        found[name] = {row.name: row for row in compared(groups)}
+    return found
+
+
+def _arms_down(table: Filled, rows: dict[str, dict[str, ComparedFigure]]) -> str:
+    heads = ["", *table.plan.figures.values()]
+    has_paper = bool(table.plan.paper)
+    lines = []
+    for name, row in rows.items():
+        cells = [_cell(row.get(key), name, table) for key in table.plan.figures]
+        if has_paper:
+            printed = (table.plan.paper.get((name, key)) for key in table.plan.figures)
+            cells.append(" / ".join(text for text in printed if text) or "–")
+        lines.append([name, *cells])
+    return grid([*heads, "paper"] if has_paper else heads, lines)
+
+
+def _figures_down(table: Filled, rows: dict[str, dict[str, ComparedFigure]]) -> str:
+    names = list(rows)
+    has_paper = bool(table.plan.paper)
+    heads = ["", *names, *(["paper: " + " / ".join(names)] if has_paper else [])]
+    lines = []
+    for key, heading in table.plan.figures.items():
+        if not any(key in row for row in rows.values()):
+            continue
+        cells = [_cell(rows[name].get(key), name, table) for name in names]
+        if has_paper:
+            printed = [table.plan.paper.get((name, key)) for name in names]
+            cells.append(" / ".join(text or "–" for text in printed) if any(printed) else "–")
+        lines.append([heading, *cells])
+    return grid(heads, lines)
+
+
+def _cell(row: ComparedFigure | None, name: str, table: Filled) -> str:
+    spread = None if row is None else row.spreads[name]
+    if row is None or spread is None:
+        return "–"
+    text = _number(spread.mean, row) + (
+        "" if spread.std is None else f" ± {_number(spread.std, row)}"
+    )
+    difference = row.differences.get(name)
+    if difference is not None:
+        text += f" ({_difference(difference, row)})"
+    null = _null(table, name, row.name)
+    return text if null is None else f"{text}, null {_number(null, row)}"
+
+
+def _null(table: Filled, name: str, key: str) -> float | None:
+    """What chance gives, on average over the seeds, where it was measured."""
+    figures = [figures[key] for figures in table.figures[name].values() if key in figures]
+    nulls = [figure.beside.get("null") for figure in figures]
+    numbers = [null for null in nulls if isinstance(null, float)]
+    return statistics.fmean(numbers) if numbers else None
+
+
+def _difference(difference: Difference, row: ComparedFigure) -> str:
+    sign = "+" if difference.mean >= 0 else "−"
+    return f"{sign}{_number(abs(difference.mean), row)}{' *' if difference.is_sure else ''}"
+
+
+def _number(value: float, row: ComparedFigure) -> str:
+    return f"{100 * value:.2f}" if row.is_rate else shown(value)
+
+
+def _tuning(table: Filled) -> str:
+    assert table.plan.grid is not None
+    setting, figure = table.plan.grid.setting, table.plan.grid.figure
+    lines = [
+        [
+            name,
+            f"{found.best:g}",
+            ", ".join(f"{k:g}: {100 * v:.2f}" for k, v in found.tried.items()),
+        ]
+        for name, found in table.tuning.items()
+    ]
+    heads = ["", f"{setting} chosen", f"{figure} on held-out samples, one seed, by {setting}"]
+    return grid(heads, lines)
+
+
+def grid(heads: list[str], lines: list[list[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(
+        "| " + " | ".join(line) + " |" for line in [heads, ["---"] * len(heads), *lines]
+    )
