@@ -11,6 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from nonneg.experiments.reproduction import (
     PLANS,
+    Curve,
+    Filled,
     Laboratory,
     filled,
     markdown,
@@ -84,6 +86,8 @@ def reproduce(
     command = f"nonneg reproduce {table} --preset {preset} --seeds {seeds}"
     command += "".join(f" --set {change}" for change in set_ or ())
     path = write_table(found, lab, out, command=command)
+    if found.curves:
+        _write_curves(found, path.with_suffix(".png"))
     console.print(Markdown(markdown(found, command=command)))
     console.print(f"written to {path} and, with every setting, {path.with_suffix('.json')}")
     if found.missing:
@@ -91,3 +95,15 @@ def reproduce(
             f"{len(found.missing)} measurements are missing; the same command goes on",
             style="yellow",
         )
+
+
+def _write_curves(found: Filled, path: Path) -> None:
+    # Imported on use: no other command needs matplotlib.
+    from nonneg.report.learning_curves import learning_curves
+    from nonneg.report.montage import save_figure
+
+    panels: dict[str, dict[str, dict[int, Curve]]] = {}
+    for name, runs in found.curves.items():
+        method, _, start = name.partition(", ")
+        panels.setdefault(start or "from scratch", {})[method] = runs
+    save_figure(learning_curves(panels, y_label="accuracy on held-out samples"), path)

@@ -1,5 +1,6 @@
 """The paper's tables, filled with runs made here."""
 
+from nonneg.experiments.reproduction.early_stage import Curve
 from nonneg.experiments.reproduction.filling import Filled, filled, n_runs
 from nonneg.experiments.reproduction.laboratory import Laboratory
 from nonneg.experiments.reproduction.plan import Arm, Grid, Plan
@@ -9,6 +10,7 @@ from nonneg.experiments.reproduction.writing import markdown, write_table
 __all__ = [
     "PLANS",
     "Arm",
+    "Curve",
     "Filled",
     "Grid",
     "Laboratory",

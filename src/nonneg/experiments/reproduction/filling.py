@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nonneg.evaluation import Figures
+from nonneg.experiments.reproduction.early_stage import Curve, accuracy_curve
 from nonneg.experiments.reproduction.laboratory import Laboratory, OutOfBudgetError
 from nonneg.experiments.reproduction.plan import Arm, Plan
 from nonneg.experiments.reproduction.tuning import Tuned, tuned
@@ -22,6 +23,7 @@ class Filled:
         arms: As they were run: with the tuned value, where there was tuning.
         tuning: What tuning found, by arm.
         seconds: Of training, by arm, then seed.
+        curves: Accuracy over training, by arm, then seed; only of supervised runs.
         missing: What there was no time for.
     """
 
@@ -32,6 +34,7 @@ class Filled:
     arms: dict[str, Arm] = field(default_factory=dict)
     tuning: dict[str, Tuned] = field(default_factory=dict)
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)
+    curves: dict[str, dict[int, Curve]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
 
@@ -64,6 +67,9 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
             }
             history = read_history(lab.folder(arm, seed))
             table.seconds.setdefault(name, {})[seed] = sum(r["seconds"] for r in history)
+            curve = accuracy_curve(history)
+            if curve:
+                table.curves.setdefault(name, {})[seed] = curve
     return table
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from nonneg.evaluation.comparison import ComparedFigure, Difference, compared
 from nonneg.evaluation.figure import shown
+from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.filling import Filled
 from nonneg.experiments.reproduction.laboratory import Laboratory
 from nonneg.files import write_bytes, write_json
@@ -42,8 +43,11 @@ def markdown(table: Filled, *, command: str) -> str:
     ]
     if table.plan.paper:
         parts.append("The paper's figures are from larger sets and networks: compare differences.")
+    if table.curves:
+        parts.append(_early_stage(table))
+        parts.append(f"![accuracy over training]({table.plan.name}-{table.preset}.png)")
     if table.tuning:
-        parts += [_tuning(table)]
+        parts.append(_tuning(table))
     if table.missing:
         parts.append("Not there yet: " + "; ".join(table.missing) + ".")
     parts.append(f"Made by `{command}`; training alone took {minutes:.1f} minutes.")
@@ -69,6 +73,7 @@ def as_json(table: Filled, lab: Laboratory, *, command: str) -> dict[str, Any]:
                 if name in table.tuning
                 else None,
                 "training_seconds": table.seconds[name],
+                "accuracy_by_step": table.curves.get(name),
                 "figures": {
                     str(seed): {key: figure.as_json() for key, figure in figures.items()}
                     for seed, figures in runs.items()
@@ -153,6 +158,33 @@ def _difference(difference: Difference, row: ComparedFigure) -> str:
 
 def _number(value: float, row: ComparedFigure) -> str:
     return f"{100 * value:.2f}" if row.is_rate else shown(value)
+
+
+def _early_stage(table: Filled) -> str:
+    """Steps until fixed accuracies, and the ratio to the arm that each is compared with."""
+    targets = fixed_accuracies(table.curves)
+    heads = [
+        "steps until an accuracy on held-out samples of",
+        *(f"{100 * t:.0f} %" for t in targets),
+    ]
+    first = next(iter(table.curves), "")
+    lines = []
+    for name, runs in table.curves.items():
+        against = table.curves[table.arms[name].against or first]
+        cells = []
+        for target in targets:
+            steps = {seed: steps_to_reach(curve, target) for seed, curve in runs.items()}
+            known = {seed: n for seed, n in steps.items() if n is not None}
+            ratios = [
+                n / other
+                for seed, n in known.items()
+                if seed in against and (other := steps_to_reach(against[seed], target))
+            ]
+            ratio = f" (× {statistics.fmean(ratios):.2f})" if against is not runs and ratios else ""
+            has_all = len(known) == len(runs)
+            cells.append(f"{statistics.fmean(known.values()):.0f}{ratio}" if has_all else "–")
+        lines.append([name, *cells])
+    return grid(heads, lines)
 
 
 def _tuning(table: Filled) -> str:
