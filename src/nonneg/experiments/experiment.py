@@ -12,9 +12,16 @@ from nonneg.data import Data, ImageFolder
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.pairs import FileViews, ImageViews, ViewSettings, recipe
 from nonneg.settings import Settings
-from nonneg.training import Classifier, Supervised, TrainConfig, TrainResult, run_task
+from nonneg.training import (
+    Classifier,
+    Supervised,
+    TrainConfig,
+    TrainResult,
+    contrastive_task,
+    run_task,
+)
 from nonneg.training.classifier import LOSSES
-from nonneg.training.contrastive import Contrastive
+from nonneg.training.objectives import PAIR_LOSSES
 
 
 class DataSettings(Settings):
@@ -54,7 +61,7 @@ class Experiment(TrainConfig):
     @model_validator(mode="after")
     def _loss_suits_task(self) -> Self:
         if (self.loss.name in LOSSES) != (self.task == "supervised"):
-            suits = LOSSES if self.task == "supervised" else ("info_nce", "spectral")
+            suits = LOSSES if self.task == "supervised" else PAIR_LOSSES
             raise ValueError(
                 f"task={self.task} needs loss={' or '.join(suits)}, not {self.loss.name}"
             )
@@ -143,7 +150,7 @@ def run_experiment(
     task = (
         _supervised(experiment, encoder, samples, views)
         if experiment.task == "supervised"
-        else Contrastive(encoder, views, experiment)
+        else contrastive_task(encoder, views, experiment, labels=samples.labels)
     )
     return run_task(
         task, samples, experiment, out=out, held_out=held_out, resume=resume, console=console

@@ -138,13 +138,26 @@ def anchor_losses(own: PairRows, everyone: PairRows, *, negatives: str, same_gro
     if same_group == "positive":
         candidates = _log_sums(own, everyone, negatives, but_groups=False)
         return candidates - mean_positive(own, everyone, negatives)
-    if everyone.groups is not everyone.numbers:
-        check_has_negatives(everyone.groups)
-    others = _log_sums(own, everyone, negatives, but_groups=True)
-    a, b = own.views()
-    partner = (a * b).sum(1, keepdim=True)  # (n, 1)
+    others, partner = others_and_partner(own, everyone, negatives=negatives)
     # log(1 + exp(others - partner)), which is exact also where the loss is tiny.
     return F.softplus(others - partner, threshold=50)
+
+
+def others_and_partner(
+    own: PairRows, everyone: PairRows, *, negatives: str
+) -> tuple[Tensor, Tensor]:
+    """The log-sum-exp over the negatives of each anchor ``(n, 2)``, and its partner ``(n, 1)``.
+
+    Args:
+        own: The anchors.
+        everyone: All pairs that they are compared with; those of the same group are no negatives.
+        negatives: As for ``info_nce``.
+    """
+    if everyone.groups is not everyone.numbers:
+        check_has_negatives(everyone.groups)
+    a, b = own.views()
+    others = _log_sums(own, everyone, negatives, but_groups=True)
+    return others, (a * b).sum(1, keepdim=True)
 
 
 def _log_sums(own: PairRows, everyone: PairRows, negatives: str, *, but_groups: bool) -> Tensor:

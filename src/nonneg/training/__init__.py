@@ -1,7 +1,7 @@
 """Training: one loop that can be killed and resumed, with every setting in one place."""
 
 from nonneg.training.classifier import Classifier
-from nonneg.training.loop import TrainResult, run_task, train
+from nonneg.training.loop import TrainResult, contrastive_task, run_task, train
 from nonneg.training.optimizers import LARS
 from nonneg.training.run import join_processes
 from nonneg.training.run_folder import read_history
@@ -21,6 +21,7 @@ __all__ = [
     "TrainResult",
     "View",
     "as_it_is",
+    "contrastive_task",
     "join_processes",
     "read_history",
     "run_task",

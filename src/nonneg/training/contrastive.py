@@ -1,7 +1,5 @@
 """How does an encoder learn from pairs? Two views, their features, the loss."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from nonneg.encoder import Encoder
-from nonneg.losses import info_nce_across, spectral_contrastive_across
 from nonneg.pairs import Batch, Pairs
 from nonneg.training.chunks import learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
-from nonneg.training.settings import LossSettings, TrainConfig
+from nonneg.training.objectives import objective
+from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Engine, Prepare
 
 
@@ -24,11 +22,17 @@ class Contrastive:
         encoder: What learns.
         pairs: Which two views belong together.
         config: Its ``loss`` says what is minimised.
+        labels: Class numbers of all training samples ``(n,)``; only the supervised contrastive loss
+            learns from them.
     """
 
-    def __init__(self, encoder: Encoder, pairs: Pairs, config: TrainConfig) -> None:
+    def __init__(
+        self, encoder: Encoder, pairs: Pairs, config: TrainConfig, *, labels: Tensor | None = None
+    ) -> None:
         self.encoder, self.pairs, self.config = encoder, pairs, config
-        self.loss = _loss(config.loss)
+        self.labels = labels if config.loss.name == "supervised_contrastive" else None
+        if config.loss.name == "supervised_contrastive" and labels is None:
+            raise ValueError("loss=supervised_contrastive learns from labels; the data has none")
 
     @property
     def module(self) -> nn.Module:
@@ -43,25 +47,32 @@ class Contrastive:
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
         views = torch.cat(self.pairs(batch))
+        labels = None
+        if self.labels is not None:
+            labels = self.labels[batch.indices.cpu()].to(batch.indices.device)
+        minimised = objective(self.config.loss)
+
+        def loss_of(features: Tensor) -> Tensor:
+            a, b = features.chunk(2)
+            return minimised(a, b, labels)
+
         chunk_size = self.config.training.chunk_size
         if chunk_size is not None and chunk_size < len(views):
-            return learn_in_chunks(self.module, views, chunk_size, self._loss_of, engine)
-        loss = self._loss_of(engine.forward(views).features)
+            return learn_in_chunks(self.module, views, chunk_size, loss_of, engine)
+        loss = loss_of(engine.forward(views).features)
         engine.backward(loss)
         return loss.detach()
 
-    def _loss_of(self, features: Tensor) -> Tensor:
-        return self.loss(*features.chunk(2))
-
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
         """How far the loss has come, and sparsity, alive features and consistency."""
+        progress = progress_rate(
+            loss,
+            batch_size=self.config.training.batch_size,
+            is_nonnegative=self.encoder.is_nonnegative,
+            config=self.config,
+        )
         return {
-            "progress_rate": progress_rate(
-                loss,
-                batch_size=self.config.training.batch_size,
-                is_nonnegative=self.encoder.is_nonnegative,
-                config=self.config,
-            ),
+            **({} if progress is None else {"progress_rate": progress}),
             **measurements(self.encoder.encode(inputs).features, labels),
         }
 
@@ -88,10 +99,3 @@ def described(views: object) -> dict[str, Any]:
 def owner(views: object) -> object:
     """The object of a method; anything else is its own."""
     return getattr(views, "__self__", views)
-
-
-def _loss(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
-    """From both views ``(n, d)`` of this process's samples to the loss of the whole batch."""
-    if settings.name == "spectral":
-        return spectral_contrastive_across
-    return partial(info_nce_across, temperature=settings.temperature)

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from torch import Tensor
 
 from nonneg.data import Data, check
 from nonneg.encoder import Encoder
 from nonneg.pairs import Pairs
 from nonneg.training.contrastive import Contrastive
+from nonneg.training.momentum import MomentumQueue
 from nonneg.training.order import check_batch
 from nonneg.training.run import Run, launched_fabric, run_identity
 from nonneg.training.run_folder import RunFolder
@@ -48,7 +50,8 @@ def train(
 
     Args:
         encoder: What learns. With the identity as its transform, this is ordinary CL.
-        data: To learn from; labels are only measured, never learnt from.
+        data: To learn from; labels are only measured, and learnt from by the supervised
+            contrastive loss alone.
         pairs: Which two views belong together.
         config: Loss, optimiser, schedule and machine.
         out: The run folder. One that holds another run is refused.
@@ -57,7 +60,7 @@ def train(
         console: Where progress is shown; standard output by default.
     """
     return run_task(
-        Contrastive(encoder, pairs, config),
+        contrastive_task(encoder, pairs, config, labels=data.labels),
         data,
         config,
         out=out,
@@ -65,6 +68,22 @@ def train(
         resume=resume,
         console=console,
     )
+
+
+def contrastive_task(
+    encoder: Encoder, pairs: Pairs, config: TrainConfig, *, labels: Tensor | None = None
+) -> Contrastive:
+    """How an encoder learns from pairs with the loss of the settings.
+
+    Args:
+        encoder: What learns.
+        pairs: Which two views belong together.
+        config: Its ``loss`` says how.
+        labels: Of all training samples ``(n,)``, where there are some.
+    """
+    if config.loss.name == "queue":
+        return MomentumQueue(encoder, pairs, config)
+    return Contrastive(encoder, pairs, config, labels=labels)
 
 
 def run_task(

@@ -39,11 +39,12 @@ def measurements(features: Tensor, labels: Tensor | None) -> dict[str, Any]:
 
 def progress_rate(
     loss: float, *, batch_size: int, is_nonnegative: bool, config: TrainConfig
-) -> float:
+) -> float | None:
     """Where the loss stands between its ceiling (0: nothing learnt) and its floor (1).
 
     For InfoNCE as in ``info_nce_bounds``; the spectral loss is 0 for all-zero features and cannot
     fall below minus the number of features, which says little: there any fall counts as progress.
+    None for losses whose ends are not known.
 
     Example:
         >>> rate = progress_rate(math.log(511), batch_size=256, is_nonnegative=True,
@@ -53,8 +54,16 @@ def progress_rate(
     """
     if config.loss.name == "spectral":
         return 1.0 if loss < -MIN_PROGRESS else 0.0
+    # A queue of k keys is as k + 1 pairs compared across: k negatives each.
+    sizes = {"info_nce": (batch_size, "both"), "queue": (config.loss.queue_size + 1, "cross")}
+    if config.loss.name not in sizes:
+        return None
+    n_pairs, negatives = sizes[config.loss.name]
     floor, ceiling = info_nce_bounds(
-        batch_size, temperature=config.loss.temperature, nonnegative=is_nonnegative
+        n_pairs,
+        temperature=config.loss.temperature,
+        negatives=negatives,
+        nonnegative=is_nonnegative,
     )
     return (ceiling - loss) / (ceiling - floor)
 
@@ -63,14 +72,14 @@ def collapse_warning(record: dict[str, Any], n_features: int) -> str | None:
     """One sentence if an epoch's record shows a collapsed run, None for a healthy one.
 
     Args:
-        record: With ``progress_rate``, ``zero_row_rate`` and ``alive_features``.
+        record: With ``zero_row_rate`` and ``alive_features``, and ``progress_rate`` if known.
         n_features: Alive and dead together.
     """
     if record["zero_row_rate"] > MAX_ZERO_ROWS:
         what = f"{record['zero_row_rate']:.0%} of the samples have no active feature"
     elif record["alive_features"] < max(2, MIN_ALIVE * n_features):
         what = f"only {record['alive_features']} of {n_features} features are alive"
-    elif record["progress_rate"] < MIN_PROGRESS:
+    elif record.get("progress_rate", 1.0) < MIN_PROGRESS:
         what = (
             f"the loss {record['loss']:.3f} has come only {record['progress_rate']:.0%} of the way "
             "from its ceiling to its floor"

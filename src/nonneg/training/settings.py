@@ -10,10 +10,26 @@ from nonneg.settings import Settings
 class LossSettings(Settings):
     """What is minimised."""
 
-    name: Literal["info_nce", "spectral", "ce", "nonneg_ce"] = "info_nce"
-    """The last two learn from labels: cross entropy, and the same with everything non-negative."""
+    name: Literal[
+        "info_nce",
+        "spectral",
+        "decoupled",
+        "supervised_contrastive",
+        "sigmoid",
+        "queue",
+        "vicreg",
+        "barlow_twins",
+        "ce",
+        "nonneg_ce",
+    ] = "info_nce"
+    """The last two are for classifiers: cross entropy, and the same with everything non-negative;
+    all others are for pairs."""
     temperature: float = Field(default=0.2, gt=0)
-    """Of info_nce. Lower: more features on for a sample; higher: fewer."""
+    """Of losses that compare by cosine. Lower: more features on for a sample; higher: fewer."""
+    queue_size: int = Field(default=4096, ge=2)
+    """Of queue: how many keys of earlier batches are the negatives."""
+    momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Of queue: how much of itself the slow copy that makes the keys keeps at each step."""
 
 
 class OptimizerSettings(Settings):

@@ -232,6 +232,41 @@ SUPERVISED = Plan(
     },
 )
 
+_METHODS = {
+    "NT-Xent": (),
+    "spectral": ("loss=spectral",),
+    "decoupled": ("loss=decoupled",),
+    "supervised contrastive": ("loss=supervised_contrastive",),
+    "pairwise sigmoid": ("loss=sigmoid",),
+    "momentum queue": ("loss=queue",),
+    "VICReg": ("loss=vicreg",),
+    "Barlow Twins": ("loss=barlow_twins",),
+}
+
+METHODS = Plan(
+    name="methods",
+    about="The non-negative switch on other objectives: for each, signed features (CL) and "
+    "non-negative ones (NCL), all else equal. Only supervised contrastive learning sees labels; "
+    "VICReg and Barlow Twins have no negatives.",
+    arms=tuple(
+        arm
+        for name, changes in _METHODS.items()
+        for arm in (
+            Arm(f"{name}, CL", changes, signed=True, against=f"{name}, CL"),
+            Arm(f"{name}, NCL", changes, against=f"{name}, CL"),
+        )
+    ),
+    figures={
+        "probe_hidden": "probe (hidden), %",
+        "precision_features": "precision@10, %",
+        "sparsity": "sparsity, %",
+        "alive_rate": "alive, %",
+        "top20_purity": "top-20 purity",
+        "correlation": "correlation",
+    },
+    sections=("properties", "neighbours", "probe"),
+)
+
 PLANS = {
     plan.name: plan
     for plan in (
@@ -242,5 +277,6 @@ PLANS = {
         SUPERVISED,
         TRANSFORMS,
         SENSITIVITY,
+        METHODS,
     )
 }

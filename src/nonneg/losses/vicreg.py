@@ -1,0 +1,54 @@
+"""VICReg: no negatives; partners agree, features vary, and no two of them say the same."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nonneg.losses.rows import check_two_views
+
+_EPSILON = 1e-4
+
+
+def vicreg(
+    z_a: Tensor,
+    z_b: Tensor,
+    *,
+    invariance: float = 25.0,
+    variance: float = 25.0,
+    covariance: float = 1.0,
+) -> Tensor:
+    """The VICReg loss of a batch of pairs (Bardes et al. 2022, eq. 6).
+
+    Mean squared difference of partners; hinge of every feature's standard deviation at 1; squared
+    covariances of different features, divided by their number d; the last two for either side.
+    Rows are NOT normalised.
+
+    Args:
+        z_a: ``(n, d)``.
+        z_b: ``(n, d)``; row i belongs to row i of ``z_a``.
+        invariance: Weight of the first term.
+        variance: Of the second.
+        covariance: Of the third.
+
+    Example:
+        One feature that is the same for all: only its missing variance costs, about 1 a side.
+
+        >>> vicreg(torch.ones(3, 1), torch.ones(3, 1), variance=1.0)
+        tensor(0.9900)
+    """
+    check_two_views(z_a, z_b)
+    with torch.autocast(z_a.device.type, enabled=False):
+        z_a, z_b = (z.float() if z.itemsize < 4 else z for z in (z_a, z_b))
+        spread = torch.stack([_missing_spread(z) for z in (z_a, z_b)]).mean()
+        repeated = torch.stack([_repeated(z) for z in (z_a, z_b)]).sum()
+        return invariance * F.mse_loss(z_a, z_b) + variance * spread + covariance * repeated
+
+
+def _missing_spread(z: Tensor) -> Tensor:
+    return F.relu(1 - (z.var(dim=0) + _EPSILON).sqrt()).mean()
+
+
+def _repeated(z: Tensor) -> Tensor:
+    centred = z - z.mean(dim=0)
+    matrix = centred.T @ centred / (len(z) - 1)  # (d, d)
+    return (matrix.square().sum() - matrix.diagonal().square().sum()) / z.shape[1]

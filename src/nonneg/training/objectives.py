@@ -1,0 +1,74 @@
+"""What is minimised over pairs? One function for each name that ``loss.name`` may have."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from nonneg.losses import (
+    barlow_twins,
+    decoupled_contrastive,
+    gathered,
+    info_nce_across,
+    pairwise_sigmoid,
+    spectral_contrastive_across,
+    vicreg,
+)
+from nonneg.training.settings import LossSettings
+
+Objective = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+"""From both views ``(n, d)`` of this process's samples, and their labels ``(n,)`` where it learns
+from them, to the loss of the whole batch."""
+
+
+def objective(settings: LossSettings) -> Objective:
+    """The loss of a batch of pairs.
+
+    Over several processes each loss is that of the whole batch, value and gradient.
+    """
+    return _OBJECTIVES[settings.name](settings)
+
+
+def _info_nce(settings: LossSettings) -> Objective:
+    return lambda a, b, _: info_nce_across(a, b, temperature=settings.temperature)
+
+
+def _supervised_contrastive(settings: LossSettings) -> Objective:
+    return lambda a, b, labels: info_nce_across(
+        a, b, temperature=settings.temperature, groups=labels, same_group="positive"
+    )
+
+
+def _spectral(settings: LossSettings) -> Objective:
+    return lambda a, b, _: spectral_contrastive_across(a, b)
+
+
+def _decoupled(settings: LossSettings) -> Objective:
+    def loss(a: Tensor, b: Tensor) -> Tensor:
+        return decoupled_contrastive(a, b, temperature=settings.temperature)
+
+    return _of_whole_batch(loss)
+
+
+def _sigmoid(settings: LossSettings) -> Objective:
+    def loss(a: Tensor, b: Tensor) -> Tensor:
+        return pairwise_sigmoid(a, b, temperature=settings.temperature)
+
+    return _of_whole_batch(loss)
+
+
+def _of_whole_batch(loss: Callable[[Tensor, Tensor], Tensor]) -> Objective:
+    """Every process computes the loss of all rows: exact, and more work than is needed."""
+    return lambda a, b, _: loss(gathered(a).flatten(0, 1), gathered(b).flatten(0, 1))
+
+
+_OBJECTIVES: dict[str, Callable[[LossSettings], Objective]] = {
+    "info_nce": _info_nce,
+    "supervised_contrastive": _supervised_contrastive,
+    "spectral": _spectral,
+    "decoupled": _decoupled,
+    "sigmoid": _sigmoid,
+    "vicreg": lambda _: _of_whole_batch(vicreg),
+    "barlow_twins": lambda _: _of_whole_batch(barlow_twins),
+}
+# Learnt from pairs of views; the queue has a task of its own.
+PAIR_LOSSES = (*_OBJECTIVES, "queue")

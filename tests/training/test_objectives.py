@@ -1,0 +1,151 @@
+"""The same loop with other objectives: all learn, and a queue survives a crash."""
+
+import pytest
+import torch
+from rich.console import Console
+
+from nonneg import Encoder
+from nonneg.experiments import read_experiment, run_experiment
+from nonneg.losses import info_nce, info_nce_queue
+from nonneg.pairs import Batch, Draws
+from nonneg.training import LossSettings, TrainConfig, contrastive_task, read_history
+from nonneg.training.momentum import EncoderWithQueue
+from nonneg.training.objectives import PAIR_LOSSES, objective
+from nonneg.training.settings import LoopSettings
+
+QUIET = Console(quiet=True)
+SMALL = [
+    "encoder.backbone.width=8",
+    "encoder.projector.hidden=[32]",
+    "encoder.projector.n_features=48",
+    "training.epochs=4",
+    "training.warmup_epochs=1",
+    "training.batch_size=64",
+    "optimizer.lr=0.005",
+]
+
+
+def experiment(*settings):
+    return read_experiment("digits", [*SMALL, *settings])[1]
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_every_objective_learns_non_negative_features(tmp_path, name):
+    settings = experiment(f"loss={name}", "loss.queue_size=256")
+    run_experiment(settings, out=tmp_path / "run", console=QUIET)
+    history = read_history(tmp_path / "run")
+    # A queue of random rows is easy at first: it grows harder as keys fill it.
+    first = 1 if name == "queue" else 0
+    assert history[-1]["loss"] < history[first]["loss"]
+    assert history[-1]["alive_features"] > 4
+    assert Encoder.load(tmp_path / "run").is_nonnegative
+    assert ("progress_rate" in history[-1]) is (name in ("info_nce", "spectral", "queue"))
+
+
+def test_only_the_supervised_contrastive_loss_sees_labels():
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.rand(2, 6, 5, generator=generator, dtype=torch.float64)
+    labels = torch.tensor([0, 0, 1, 1, 2, 2])
+    for name in PAIR_LOSSES[:-1]:
+        loss = objective(LossSettings(name=name))
+        is_same = torch.equal(loss(a, b, labels), loss(a, b, labels.roll(1)))
+        assert is_same is (name != "supervised_contrastive"), name
+    found = objective(LossSettings(name="supervised_contrastive"))(a, b, labels)
+    expected = info_nce(a, b, temperature=0.2, groups=labels, same_group="positive")
+    torch.testing.assert_close(found, expected)
+
+
+def config(**loss):
+    return TrainConfig(loss=LossSettings(**loss), training=LoopSettings(batch_size=4))
+
+
+def encoder(n_features=6):
+    settings = experiment(f"encoder.projector.n_features={n_features}")
+    from nonneg.experiments import build_encoder
+
+    return build_encoder(settings, (1, 8, 8))
+
+
+def test_supervised_contrastive_learning_needs_labels():
+    with pytest.raises(ValueError, match="learns from labels; the data has none"):
+        contrastive_task(encoder(), None, config(name="supervised_contrastive"))
+
+
+def test_a_queue_shorter_than_a_batch_is_refused():
+    with pytest.raises(ValueError, match=r"loss.queue_size=3 is below training.batch_size=4"):
+        contrastive_task(encoder(), None, config(name="queue", queue_size=3))
+
+
+def test_chunks_do_not_go_with_a_queue():
+    settings = TrainConfig(loss=LossSettings(name="queue"), training=LoopSettings(chunk_size=8))
+    with pytest.raises(ValueError, match="chunk_size does not go with loss=queue"):
+        contrastive_task(encoder(), None, settings)
+
+
+def test_keys_take_the_places_of_the_oldest():
+    both = EncoderWithQueue(encoder(2), 5, seed=0)
+    before = both.queue.clone()
+    both.enqueue(torch.full((3, 2), 1.0))
+    assert torch.equal(both.queue[:3], torch.ones(3, 2))
+    assert torch.equal(both.queue[3:], before[3:])
+    both.enqueue(torch.full((3, 2), 2.0))
+    assert both.queue[:, 0].tolist() == [2.0, 1.0, 1.0, 2.0, 2.0]
+    assert int(both.oldest) == 1
+
+
+def test_the_copy_follows_slowly_and_does_not_learn():
+    both = EncoderWithQueue(encoder(), 8, seed=0)
+    with torch.no_grad():
+        for parameter in both.encoder.parameters():
+            parameter.add_(1.0)
+    before = [parameter.clone() for parameter in both.slow.parameters()]
+    both.follow(0.9)
+    for old, new in zip(before, both.slow.parameters(), strict=True):
+        torch.testing.assert_close(new, old + 0.1)
+        assert not new.requires_grad
+
+
+class TwoViews:
+    def __call__(self, batch):
+        return batch.inputs, batch.inputs.flip(-1)
+
+
+class Plain:
+    """An engine without devices: forward and backward as they are."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def forward(self, inputs):
+        return self.module(inputs)
+
+    def backward(self, loss):
+        loss.backward()
+
+
+def test_a_step_compares_with_the_queue_as_it_was_and_then_fills_it():
+    task = contrastive_task(encoder(), TwoViews(), config(name="queue", queue_size=8))
+    inputs, numbers = torch.rand(4, 1, 8, 8), torch.arange(4)
+    batch = Batch(inputs, numbers, Draws(0, 0, numbers), fetch=inputs.__getitem__)
+    queue = task.both.queue.clone()
+    loss = task.learn(batch, Plain(task.module))
+    # In training mode batch normalisation makes the features depend on the batch alone.
+    anchors, keys = task.both(inputs).features, task.both.keys(inputs.flip(-1))
+    torch.testing.assert_close(loss, info_nce_queue(anchors, keys, queue, temperature=0.2))
+    torch.testing.assert_close(task.both.queue[:4], keys)
+    assert torch.equal(task.both.queue[4:], queue[4:])
+    assert any(p.grad is not None for p in task.encoder.parameters())
+
+
+def test_a_run_with_a_queue_resumes_to_the_same_result(tmp_path):
+    settings = experiment("loss=queue", "loss.queue_size=128", "training.checkpoint_every=5")
+    run_experiment(settings, out=tmp_path / "whole", console=QUIET)
+    run_experiment(settings, out=tmp_path / "cut", console=QUIET)
+    # As if it had been killed after a checkpoint in the middle: what came later is gone.
+    folder = tmp_path / "cut"
+    last = sorted((folder / "checkpoints").iterdir())[-1]
+    last.unlink()
+    (folder / "model.safetensors").unlink()
+    run_experiment(settings, out=folder, resume=True, console=QUIET)
+    weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "cut")]
+    assert weights[0] == weights[1]
