@@ -11,7 +11,7 @@ ROOT = Path(nonneg.__file__).parent
 LAYERS = [
     {"files", "settings", "nonnegative"},
     {"feature_file"},
-    {"data", "losses", "metrics", "backbones", "projector"},
+    {"data", "losses", "metrics", "backbones", "projector", "gate"},
     {"encoder", "pairs"},
     {"training", "factorization"},
     {"evaluation", "estimators"},

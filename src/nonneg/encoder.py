@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from nonneg import backbones
 from nonneg.data import ArrayData, Data
 from nonneg.files import read_json, read_tensors, write_json, write_tensors
+from nonneg.gate import Gate, GateSettings
 from nonneg.nonnegative import TRANSFORMS, NonNegative
 from nonneg.projector import ProjectorSettings, projector
 from nonneg.settings import Settings
@@ -51,6 +52,8 @@ class EncoderSettings(Settings):
     projector: ProjectorSettings = ProjectorSettings()
     nonnegative: TransformName = "relu"
     """A key of ``nonneg.nonnegative.TRANSFORMS``; ``identity`` is ordinary contrastive learning."""
+    gate: GateSettings | None = None
+    """A learnt gate that shuts features for samples; absent: none."""
     pixel_mean: tuple[float, ...] = ()
     """Subtracted from pixels in [0, 1], one a channel; empty for none."""
     pixel_std: tuple[float, ...] = ()
@@ -100,6 +103,9 @@ class Encoder(nn.Module):
         self.backbone = backbones.Frozen(backbone) if settings.frozen else backbone
         self.projector = projector(self.hidden_size, settings.projector)
         self.nonnegative = NonNegative(settings.nonnegative)
+        self.gate: Gate | None = None
+        if settings.gate is not None:
+            self.gate = Gate(self.hidden_size, settings.projector.n_features, settings.gate)
         self._mean: Tensor
         self._std: Tensor
         self.register_buffer("_mean", _per_channel(settings.pixel_mean), persistent=False)
@@ -123,7 +129,10 @@ class Encoder(nn.Module):
         """
         hidden = self.hidden(inputs)  # (n, h)
         scores = self.projector(hidden)  # (n, d)
-        return Encoded(hidden, scores, self.nonnegative(scores))
+        features = self.nonnegative(scores)
+        if self.gate is not None:
+            features = features * self.gate(hidden)
+        return Encoded(hidden, scores, features)
 
     def hidden(self, inputs: Tensor) -> Tensor:
         """Only the backbone's output ``(n, h)`` of a batch, with gradient."""
@@ -194,7 +203,8 @@ class Encoder(nn.Module):
         Args:
             folder: Such as a run folder.
             backbone: For an encoder around a module of your own: that module, built anew; its
-                weights are read from the folder too.
+                weights are read from the folder too. It takes the place of one that the settings
+                describe.
         """
         folder = Path(folder)
         if not (folder / CONFIG_FILE).exists():
@@ -206,6 +216,8 @@ class Encoder(nn.Module):
         if not isinstance(config, dict) or config.get("nonneg") != "encoder":
             raise ValueError(f"{folder / CONFIG_FILE} does not describe an encoder")
         settings = EncoderSettings.read(config["settings"])
+        if backbone is not None:
+            settings = settings.model_copy(update={"backbone": None})
         if settings.backbone is None and backbone is None:
             raise ValueError(
                 f"the encoder in {folder} stands on a module of your own; load it with "
@@ -217,8 +229,6 @@ class Encoder(nn.Module):
 
     def _portable_settings(self) -> EncoderSettings:
         """The settings with which the saved encoder can be built again without any download."""
-        if self.settings.backbone is None:
-            return self.settings
         backbone = backbones.portable(self.settings.backbone, self.backbone)
         return self.settings.model_copy(update={"backbone": backbone})
 

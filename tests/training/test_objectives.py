@@ -149,3 +149,19 @@ def test_a_run_with_a_queue_resumes_to_the_same_result(tmp_path):
     run_experiment(settings, out=folder, resume=True, console=QUIET)
     weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "cut")]
     assert weights[0] == weights[1]
+
+
+def test_a_gate_learns_with_the_encoder(tmp_path):
+    settings = experiment("encoder.gate.weight=0.001", "encoder.gate.prior=0.6")
+    run_experiment(settings, out=tmp_path / "run", console=QUIET)
+    gate = Encoder.load(tmp_path / "run").gate
+    assert gate is not None
+    assert float(gate.layers[-1].weight.detach().abs().sum()) > 0
+
+
+def test_chunks_do_not_go_with_a_gate():
+    settings = experiment("encoder.gate.prior=0.6", "training.chunk_size=8")
+    from nonneg.experiments import build_encoder
+
+    with pytest.raises(ValueError, match=r"chunk_size does not go with encoder\.gate"):
+        contrastive_task(build_encoder(settings, (1, 8, 8)), None, settings)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nonneg.encoder import Encoder
+from nonneg.encoder import Encoded, Encoder
 from nonneg.pairs import Batch, Pairs
 from nonneg.training.chunks import learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
@@ -33,6 +33,8 @@ class Contrastive:
         self.labels = labels if config.loss.name == "supervised_contrastive" else None
         if config.loss.name == "supervised_contrastive" and labels is None:
             raise ValueError("loss=supervised_contrastive learns from labels; the data has none")
+        if encoder.gate is not None and config.training.chunk_size is not None:
+            raise ValueError("training.chunk_size does not go with encoder.gate; leave one out")
 
     @property
     def module(self) -> nn.Module:
@@ -59,9 +61,14 @@ class Contrastive:
         chunk_size = self.config.training.chunk_size
         if chunk_size is not None and chunk_size < len(views):
             return learn_in_chunks(self.module, views, chunk_size, loss_of, engine)
-        loss = loss_of(engine.forward(views).features)
-        engine.backward(loss)
+        encoded = engine.forward(views)
+        loss = loss_of(encoded.features)
+        engine.backward(loss + self.gate_penalty(encoded))
         return loss.detach()
+
+    def gate_penalty(self, encoded: Encoded) -> Tensor | float:
+        """What the encoder's gate adds to the loss; 0 without one."""
+        return 0.0 if self.encoder.gate is None else self.encoder.gate.penalty(encoded.hidden)
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
         """How far the loss has come, and sparsity, alive features and consistency."""

@@ -94,15 +94,13 @@ class MomentumQueue(Contrastive):
         anchors, others = self.pairs(batch)
         self.both.follow(self.config.loss.momentum)
         keys = self.both.keys(others)
+        encoded = engine.forward(anchors)
         loss = with_mean_value(
             info_nce_queue(
-                engine.forward(anchors).features,
-                keys,
-                self.both.queue,
-                temperature=self.config.loss.temperature,
+                encoded.features, keys, self.both.queue, temperature=self.config.loss.temperature
             )
         )
-        engine.backward(loss)
+        engine.backward(loss + self.gate_penalty(encoded))
         # After the gradient: the queue of this step must not change under it.
         self.both.enqueue(gathered(keys).flatten(0, 1))
         return loss.detach()
