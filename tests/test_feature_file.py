@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nonneg.feature_file import read_features, write_features
+from nonneg.feature_file import read_features, write_feature_parts, write_features
 
 
 def features(rate, shape=(40, 30), seed=0):
@@ -56,3 +56,36 @@ def test_names_of_the_features_are_not_given_away(tmp_path):
     with pytest.raises(ValueError, match="the name 'data' is taken"):
         write_features(tmp_path / "Z.npz", features(0.5), data=np.zeros(3))
     assert not (tmp_path / "Z.npz").exists()
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.9])
+@pytest.mark.parametrize("step", [1, 7, 40])
+def test_parts_give_the_same_file_as_the_whole(tmp_path, rate, step):
+    z, labels = features(rate), np.arange(40)
+    parts = (z[start : start + step] for start in range(0, 40, step))
+    is_sparse = write_feature_parts(tmp_path / "parts.npz", parts, 40, labels=labels)
+    assert write_features(tmp_path / "whole.npz", z, labels=labels) is is_sparse
+    whole, others = read_features(tmp_path / "whole.npz")
+    found, others_found = read_features(tmp_path / "parts.npz")
+    assert type(found) is type(whole)
+    assert found.dtype == np.float32
+    difference = found - whole
+    assert abs(difference).max() == 0
+    np.testing.assert_array_equal(others_found["labels"], others["labels"])
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.9])
+def test_a_wrong_count_or_a_failure_leaves_the_old_file(tmp_path, rate):
+    write_features(tmp_path / "Z.npz", features(0.5))
+    before = (tmp_path / "Z.npz").read_bytes()
+    with pytest.raises(ValueError, match="of 40 samples were given, 41 were announced"):
+        write_feature_parts(tmp_path / "Z.npz", [features(rate)], 41)
+
+    def broken():
+        yield features(rate)
+        raise RuntimeError("stopped half way")
+
+    with pytest.raises(RuntimeError, match="stopped half way"):
+        write_feature_parts(tmp_path / "Z.npz", broken(), 80)
+    assert (tmp_path / "Z.npz").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["Z.npz"]

@@ -1,14 +1,16 @@
 """How are features kept on disk? In an npz file: sparse where that is smaller, dense otherwise."""
 
-import io
+import zipfile
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nonneg.files import write_bytes
+from nonneg.files import replaced
 
 # The names that SciPy gives the parts of a sparse array, so that its load_npz reads our files.
 _SPARSE_KEYS = ("format", "shape", "data", "indices", "indptr", "_is_array")
@@ -27,26 +29,42 @@ def write_features(path: str | Path, features: NDArray[np.float32], **others: ND
         features: Non-negative and mostly zero, or not.
         others: Such as labels.
     """
+    return write_feature_parts(path, [features], len(features), **others)
+
+
+def write_feature_parts(
+    path: str | Path,
+    parts: Iterable[NDArray[np.float32]],
+    n_samples: int,
+    **others: NDArray[Any],
+) -> bool:
+    """The same for features that come a part at a time, never held whole as a dense matrix.
+
+    Whether sparse is smaller is judged by the first part.
+
+    Args:
+        path: Where; ends in ``.npz``.
+        parts: Features ``(some, d)`` of the samples in their order, at least one part.
+        n_samples: How many they are together.
+        others: Such as labels.
+    """
     taken = [name for name in others if name in (*_SPARSE_KEYS, "features")]
     if taken:
         raise ValueError(f"the name {taken[0]!r} is taken by the features; choose another")
-    compressed = sparse.csr_array(features)
-    is_sparse = compressed.nnz * 2 + len(features) < features.size
-    buffer = io.BytesIO()
-    if is_sparse:
-        arrays: dict[str, Any] = {
-            "format": np.array(b"csr"),
-            "_is_array": np.array(True),
-            "shape": np.array(compressed.shape),
-            "data": compressed.data,
-            "indices": compressed.indices,
-            "indptr": compressed.indptr,
-        }
-    else:
-        arrays = {"features": features}
-    arrays |= others
-    np.savez_compressed(buffer, **arrays)
-    write_bytes(Path(path), buffer.getvalue())
+    parts = iter(parts)
+    first = next(parts)
+    is_sparse = int(np.count_nonzero(first)) * 2 + len(first) < first.size
+    with (
+        replaced(Path(path)) as file,
+        zipfile.ZipFile(file, "w", compression=zipfile.ZIP_DEFLATED) as archive,
+    ):
+        if is_sparse:
+            for name, array in _compressed(chain([first], parts), n_samples).items():
+                _write_array(archive, name, array)
+        else:
+            _write_dense(archive, chain([first], parts), (n_samples, first.shape[1]))
+        for name, array in others.items():
+            _write_array(archive, name, array)
     return is_sparse
 
 
@@ -75,3 +93,41 @@ def read_features(path: str | Path) -> tuple[FeatureArray, dict[str, NDArray[Any
         (parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"])
     )
     return features, arrays
+
+
+def _compressed(parts: Iterator[NDArray[np.float32]], n_samples: int) -> dict[str, NDArray[Any]]:
+    """The arrays of SciPy's layout."""
+    whole = sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
+    _check_count(whole.shape[0], n_samples)
+    return {
+        "format": np.array(b"csr"),
+        "_is_array": np.array(True),
+        "shape": np.array(whole.shape),
+        "data": whole.data,
+        "indices": whole.indices,
+        "indptr": whole.indptr,
+    }
+
+
+def _write_dense(
+    archive: zipfile.ZipFile, parts: Iterator[NDArray[np.float32]], shape: tuple[int, int]
+) -> None:
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    n_written = 0
+    with archive.open("features.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        for part in parts:
+            member.write(np.ascontiguousarray(part, dtype="<f4").tobytes())
+            n_written += len(part)
+    _check_count(n_written, shape[0])
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        stream: IO[bytes] = member
+        np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
+
+
+def _check_count(found: int, expected: int) -> None:
+    if found != expected:
+        raise ValueError(f"features of {found} samples were given, {expected} were announced")

@@ -3,8 +3,10 @@
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
@@ -12,7 +14,17 @@ from torch import Tensor
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write to a temporary name, sync file and folder, then rename: old or new, never half.
+    """Write a file at once, whole or not at all; raises as :func:`replaced` does."""
+    with replaced(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its place when the block ends: old or new, never half.
+
+    It has a temporary name until then; file and folder are synced. If the block fails, nothing
+    changes.
 
     Raises:
         OSError: With the path in it, when the folder cannot be written or the disk is full; what
@@ -25,7 +37,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise _cannot_write(path, error) from error
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o666 & ~_umask())

@@ -27,6 +27,7 @@ def test_names():
         "resnet50",
         "mlp",
         "identity",
+        "projection",
         "timm:NAME",
         "transformers:NAME",
     )

@@ -69,7 +69,17 @@ def test_presets_lists_each_with_what_it_is(nonneg):
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["train"], ["evaluate"], ["compare"], ["embed"], ["demo"], ["presets"], ["theory"]],
+    [
+        [],
+        ["train"],
+        ["evaluate"],
+        ["compare"],
+        ["fit"],
+        ["embed"],
+        ["demo"],
+        ["presets"],
+        ["theory"],
+    ],
 )
 def test_help_has_an_example(nonneg, command):
     ended = nonneg(*command, "--help")

@@ -37,7 +37,7 @@ def test_a_path_that_does_not_exist(tmp_path):
 def test_a_file_of_another_kind(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("1,2")
-    sentence = rf"^cannot read {path}; give a .npy or .npz file or a folder of images$"
+    sentence = rf"^cannot read {path}; give a .npy, .npz or .parquet file or a folder of images$"
     with pytest.raises(ValueError, match=sentence):
         load(path)
 

@@ -4,6 +4,7 @@ from nonneg.backbones.building import Backbone, build, portable
 from nonneg.backbones.frozen import Frozen
 from nonneg.backbones.mlp import MLP, Flatten
 from nonneg.backbones.output import hidden_size
+from nonneg.backbones.projection import Projection
 from nonneg.backbones.resnet import ResNet
 from nonneg.backbones.settings import BackboneSettings, names
 from nonneg.backbones.timm_models import TimmBackbone
@@ -15,6 +16,7 @@ __all__ = [
     "BackboneSettings",
     "Flatten",
     "Frozen",
+    "Projection",
     "ResNet",
     "TimmBackbone",
     "TransformersBackbone",

@@ -7,12 +7,13 @@ from torch import nn
 
 from nonneg.backbones.frozen import Frozen
 from nonneg.backbones.mlp import MLP, Flatten
+from nonneg.backbones.projection import Projection
 from nonneg.backbones.resnet import ResNet
 from nonneg.backbones.settings import BackboneSettings
 from nonneg.backbones.timm_models import TimmBackbone
 from nonneg.backbones.transformers_models import TransformersBackbone
 
-Backbone = ResNet | MLP | Flatten | TimmBackbone | TransformersBackbone
+Backbone = ResNet | MLP | Flatten | Projection | TimmBackbone | TransformersBackbone
 Shape = tuple[int, ...]
 
 
@@ -37,17 +38,22 @@ def build(settings: BackboneSettings, sample_shape: Sequence[int]) -> Backbone:
     return _BUILDERS[settings.family](settings, shape)
 
 
-def portable(settings: BackboneSettings, backbone: nn.Module) -> BackboneSettings:
+def portable(settings: BackboneSettings | None, backbone: nn.Module) -> BackboneSettings | None:
     """The settings from which ``build`` gives the same architecture again without the network.
 
     The weights are not part of it: load them from the state dict of the first one.
 
     Args:
-        settings: What the backbone was built from.
-        backbone: The result, frozen or not.
+        settings: What the backbone was built from; None for a module that was given.
+        backbone: The module, frozen or not.
+
+    Returns:
+        None for a module of the user's own, of which no settings are known.
     """
     inner = backbone.frozen if isinstance(backbone, Frozen) else backbone
-    if not isinstance(inner, TimmBackbone | TransformersBackbone):
+    if isinstance(inner, Projection):
+        return BackboneSettings(name="projection", hidden=(inner.hidden_size,))
+    if settings is None or not isinstance(inner, TimmBackbone | TransformersBackbone):
         return settings
     return settings.model_copy(update={"pretrained": False, "config": inner.config})
 
@@ -73,6 +79,14 @@ def _mlp(settings: BackboneSettings, shape: Shape) -> Backbone:
 
 def _identity(_: BackboneSettings, shape: Shape) -> Backbone:
     return Flatten(math.prod(shape))
+
+
+def _projection(settings: BackboneSettings, shape: Shape) -> Backbone:
+    if len(shape) != 1:
+        raise ValueError(
+            f"backbone {settings.name!r} needs vectors (d,), got samples of shape {shape}"
+        )
+    return Projection(shape[0], settings.hidden[0])
 
 
 def _timm(settings: BackboneSettings, shape: Shape) -> Backbone:
@@ -107,6 +121,7 @@ _BUILDERS: dict[str, Callable[[BackboneSettings, Shape], Backbone]] = {
     "resnet": _resnet,
     "mlp": _mlp,
     "identity": _identity,
+    "projection": _projection,
     "timm": _timm,
     "transformers": _transformers,
 }

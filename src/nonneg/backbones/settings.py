@@ -15,6 +15,7 @@ _USED = {
     "resnet": ("width", "stem", "norm"),
     "mlp": ("hidden", "norm"),
     "identity": (),
+    "projection": ("hidden",),
     "timm": ("pretrained", "config"),
     "transformers": ("pretrained", "config"),
 }
@@ -28,7 +29,8 @@ def names() -> tuple[str, ...]:
         >>> names()[:4]
         ('resnet10', 'resnet18', 'resnet34', 'resnet50')
     """
-    return (*RESNETS, "mlp", "identity", *(f"{library}:NAME" for library in LIBRARIES))
+    own = (*RESNETS, "mlp", "identity", "projection")
+    return (*own, *(f"{library}:NAME" for library in LIBRARIES))
 
 
 class BackboneSettings(Settings):
@@ -44,7 +46,8 @@ class BackboneSettings(Settings):
 
     name: str = "resnet18"
     """One of ``names()``: a ResNet, ``mlp``, ``identity`` (the samples themselves, flattened),
-    ``timm:NAME`` or ``transformers:NAME`` (a model of the hub, or a folder)."""
+    ``projection`` (vectors on the axes that ``nonneg.NCL`` found), ``timm:NAME`` or
+    ``transformers:NAME`` (a model of the hub, or a folder)."""
     width: PositiveInt = 64
     """ResNets: channels of the first stage; the others have 2, 4 and 8 times as many."""
     stem: StemName = "small"
@@ -54,7 +57,7 @@ class BackboneSettings(Settings):
     norm: Literal["batch", "group", "layer", "none"] = "batch"
     """ResNets: ``batch`` or ``group``; mlp: ``batch``, ``layer`` or ``none``."""
     hidden: tuple[PositiveInt, ...] = Field(default=(512, 512), min_length=1)
-    """mlp: the width of each layer."""
+    """mlp: the width of each layer; projection: the number of axes."""
     pretrained: bool = False
     """timm, transformers: start from the published weights (from a folder, from those saved in
     it) instead of random ones."""
@@ -64,7 +67,7 @@ class BackboneSettings(Settings):
 
     @property
     def family(self) -> str:
-        """What the name belongs to: ``resnet``, ``mlp``, ``identity`` or a library."""
+        """What the name belongs to: ``resnet``, a name of its own, or a library."""
         if self.name in RESNETS:
             return "resnet"
         return self.name.partition(":")[0]
@@ -94,6 +97,10 @@ class BackboneSettings(Settings):
                     f"backbone {self.name!r} does not use {key}, so {value!r} has no effect; "
                     f"leave it at {default!r}"
                 )
+        if self.family == "projection" and len(self.hidden) != 1:
+            raise ValueError(
+                f"backbone 'projection' has one number of axes, got hidden={self.hidden}"
+            )
         known = _NORMS.get(self.family, (self.norm,))
         if self.norm not in known:
             raise ValueError(

@@ -1,31 +1,45 @@
-"""``nonneg embed``: the features of any data, from a trained encoder."""
+"""``nonneg embed``: the features of any data, from a trained or fitted run."""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress
 
 from nonneg import data
-from nonneg.encoder import Encoder
+from nonneg.data import Data, VectorData, read_vectors
+from nonneg.encoder import Encoded, Encoder
 from nonneg.evaluation.sharding import encoded_together
-from nonneg.feature_file import write_features
+from nonneg.experiments import is_fitted
+from nonneg.feature_file import write_feature_parts
 from nonneg.training import join_processes
+
+# Of a part of the vectors or of their features: 4 million numbers, 16 MB.
+_PART_ENTRIES = 1 << 22
 
 
 def embed(
     run: Annotated[Path, typer.Argument(help="A run folder, or any folder with an encoder.")],
     source: Annotated[
         str,
-        typer.Argument(metavar="DATA", help="A data set's name, an npy or npz file, or a folder."),
+        typer.Argument(
+            metavar="DATA", help="A data set's name, an npy, npz or parquet file, or a folder."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The npz file to write.")] = Path("features.npz"),
     split: Annotated[
         str | None,
         typer.Option(help="train or test. [dim]default: test for named sets, else all there is[/]"),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="Fitted runs: the array of an npz, the column of a parquet file."),
     ] = None,
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Also write the backbone's output.")
@@ -39,32 +53,92 @@ def embed(
     """Write the features of a data set as an npz file, and labels where they exist.
 
     Features that are mostly zero are written sparse, as scipy.sparse.load_npz reads them, others
-    dense, under the key "features"; nonneg.feature_file.read_features reads both.
+    dense, under the key "features"; nonneg.feature_file.read_features reads both. Vectors of a
+    fitted run are read and written part by part, whatever their number.
 
     Example: nonneg embed runs/digits-ncl digits --split test --out digits.npz
     """
     is_first = join_processes()
+    console = Console(quiet=not is_first)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        if is_fitted(run):
+            if hidden or split:
+                raise ValueError(
+                    f"{run} was fitted to vectors: leave out {'--hidden' if hidden else '--split'}"
+                )
+            vectors = read_vectors(source, column=column)
+            parts = _fitted_features(run, vectors, bar) if is_first else iter(())
+            written = _Written(len(vectors), parts, _beside(vectors))
+        else:
+            samples, encoded = _encoded(run, source, split, data_dir, batch_size, bar)
+            others = _beside(samples) | ({"hidden": encoded.hidden.numpy()} if hidden else {})
+            written = _Written(len(samples), iter([encoded.features.numpy()]), others)
+        if is_first:
+            _write(written, out, console)
+
+
+class _Written(NamedTuple):
+    """What goes into the file."""
+
+    n_samples: int
+    parts: Iterator[NDArray[np.float32]]
+    others: dict[str, Any]
+
+
+def _write(written: _Written, out: Path, console: Console) -> None:
+    first = next(written.parts)
+    parts = chain([first], written.parts)
+    is_sparse = write_feature_parts(out, parts, written.n_samples, **written.others)
+    kept = "sparse" if is_sparse else "dense"
+    console.print(
+        f"{written.n_samples:,} samples × {first.shape[1]:,} features, {kept}: {out}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _encoded(
+    run: Path,
+    source: str,
+    split: str | None,
+    data_dir: Path | None,
+    batch_size: int,
+    bar: Progress,
+) -> tuple[Data, Encoded]:
+    """The samples, and what the encoder says of them; all processes have to call it."""
     encoder = Encoder.load(run)
     split = split or ("test" if source in data.names() else "train")
     samples = data.load(source, split=split, data_dir=data_dir, image_size=encoder.sample_shape[-1])
     data.check(samples)
     encoder.to("cuda" if torch.cuda.is_available() else "cpu")
-    console = Console(quiet=not is_first)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("embedding", total=len(samples))
-        encoded = encoded_together(
-            encoder, samples, batch_size, after=lambda n: bar.advance(task, n)
-        )
-    arrays: dict[str, Any] = {}
-    if hidden:
-        arrays["hidden"] = encoded.hidden.numpy()
+    task = bar.add_task("embedding", total=len(samples))
+    encoded = encoded_together(encoder, samples, batch_size, after=lambda n: bar.advance(task, n))
+    return samples, encoded
+
+
+def _fitted_features(
+    run: Path, vectors: VectorData, bar: Progress
+) -> Iterator[NDArray[np.float32]]:
+    """What ``NCL.transform`` gives, some samples at a time."""
+    # Imported on use: scikit-learn takes a third of the time of all imports.
+    from nonneg.estimators import NCL
+    from nonneg.estimators.vectors import check_finite
+
+    ncl = NCL.load(run).set_params(sparse_output=False)
+    check_finite(vectors.vectors)
+    task = bar.add_task("embedding", total=len(vectors))
+    step = max(1, _PART_ENTRIES // max(*vectors.sample_shape, ncl.encoder_.n_features))
+    for start in range(0, len(vectors), step):
+        part: Any = ncl.transform(vectors.vectors[start : start + step])
+        yield part
+        bar.advance(task, len(part))
+
+
+def _beside(samples: Data) -> dict[str, Any]:
+    """Labels and the names of classes, where there are any."""
+    others: dict[str, Any] = {}
     if samples.labels is not None:
-        arrays["labels"] = samples.labels.numpy()
+        others["labels"] = samples.labels.numpy()
     if samples.class_names:
-        arrays["class_names"] = np.array(samples.class_names)
-    if not is_first:
-        return
-    is_sparse = write_features(out, encoded.features.numpy(), **arrays)
-    n, d = encoded.features.shape
-    kept = "sparse" if is_sparse else "dense"
-    console.print(f"{n:,} samples × {d:,} features, {kept}: {out}", highlight=False, soft_wrap=True)
+        others["class_names"] = np.array(samples.class_names)
+    return others

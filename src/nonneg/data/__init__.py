@@ -6,11 +6,13 @@ from nonneg.data.cifar import CoarseArrayData, cifar10, cifar100
 from nonneg.data.dataset import ArrayData, Data
 from nonneg.data.folder import ImageFolder
 from nonneg.data.idx import idx_images, read_idx
+from nonneg.data.labels import numbered, read_labels
 from nonneg.data.official import data_folder
 from nonneg.data.scikit_digits import digits
 from nonneg.data.sources import load, names
 from nonneg.data.sprites import SpriteArray, Sprites, sprite_factors, sprite_numbers
 from nonneg.data.subset import Subset, split_off, subset
+from nonneg.data.vectors import VectorData, read_vectors
 
 __all__ = [
     "ArrayData",
@@ -20,6 +22,7 @@ __all__ = [
     "SpriteArray",
     "Sprites",
     "Subset",
+    "VectorData",
     "check",
     "cifar10",
     "cifar100",
@@ -28,8 +31,11 @@ __all__ = [
     "idx_images",
     "load",
     "names",
+    "numbered",
     "read_array",
     "read_idx",
+    "read_labels",
+    "read_vectors",
     "split_off",
     "sprite_factors",
     "sprite_numbers",

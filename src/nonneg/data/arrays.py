@@ -29,7 +29,7 @@ def read_array(path: str | Path) -> ArrayData:
         path: Inputs are ``(n, d)`` floats, or ``(n, c, h, w)`` bytes or floats in [0, 1].
     """
     path = Path(path)
-    named = _npz_arrays(path) if path.suffix == ".npz" else {"inputs": _npy_array(path)}
+    named = _named(path, npz_arrays(path)) if path.suffix == ".npz" else {"inputs": npy_array(path)}
     inputs = _with_channel(named["inputs"])
     check_inputs(str(path), inputs.shape, inputs.dtype.name)
     class_names = tuple(str(name) for name in named.get("class_names", ()))
@@ -39,7 +39,8 @@ def read_array(path: str | Path) -> ArrayData:
     return ArrayData(_as_tensor(inputs), labels=labels, name=path.stem, class_names=class_names)
 
 
-def _npy_array(path: Path) -> Array:
+def npy_array(path: Path) -> Array:
+    """The array of a ``.npy`` file: read, or mapped where it is large; an error names the file."""
     try:
         if path.stat().st_size >= _MAPPED_FROM:
             # Copy-on-write: torch wants memory that it could write to, and the file stays as it is.
@@ -50,13 +51,17 @@ def _npy_array(path: Path) -> Array:
         raise ValueError(f"{path} is not a readable .npy file: {error}") from error
 
 
-def _npz_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of the file by name, with the one of inputs under ``inputs``."""
+def npz_arrays(path: Path) -> dict[str, Array]:
+    """The arrays of a ``.npz`` file by name; an error names the file."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+
+
+def _named(path: Path, arrays: dict[str, Array]) -> dict[str, Array]:
+    """The same arrays, with the one of inputs under ``inputs``."""
     others = [name for name in arrays if name not in ("labels", "class_names")]
     if "inputs" not in arrays:
         if len(others) != 1:

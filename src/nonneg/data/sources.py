@@ -12,6 +12,7 @@ from nonneg.data.idx import idx_images
 from nonneg.data.official import data_folder
 from nonneg.data.scikit_digits import digits
 from nonneg.data.sprites import sprite_split
+from nonneg.data.vectors import read_vectors
 
 _DIGIT_NAMES = tuple("0123456789")
 _FASHION_NAMES = (
@@ -65,8 +66,9 @@ def load(
     """The data set of that name, or in that file or folder.
 
     Args:
-        source: One of ``names()``; else the path of a ``.npy`` or ``.npz`` file, or of a folder of
-            images. A name wins over a path, so write ``./mnist`` for a folder called mnist.
+        source: One of ``names()``; else the path of a ``.npy``, ``.npz`` or ``.parquet`` file, or
+            of a folder of images. A name wins over a path, so write ``./mnist`` for a folder called
+            mnist.
         split: ``"train"`` or ``"test"``; a file, or a folder without a split, has only ``"train"``.
         data_dir: Where the official files of the named sets lie, each set in its own folder;
             None means the variable ``NONNEG_DATA``, else ``~/.cache/nonneg``.
@@ -86,11 +88,13 @@ def load(
             f"{str(source)!r} is neither a known data set nor a file or folder; known:"
             f" {', '.join(_nearest_first(str(source)))}"
         )
-    if path.suffix not in (".npy", ".npz"):
-        raise ValueError(f"cannot read {path}; give a .npy or .npz file or a folder of images")
+    if path.suffix not in (".npy", ".npz", ".parquet"):
+        raise ValueError(
+            f"cannot read {path}; give a .npy, .npz or .parquet file or a folder of images"
+        )
     if split != "train":
         raise ValueError(f"{path} is one set without a {split} split; give its test file by path")
-    return read_array(path)
+    return read_vectors(path) if path.suffix == ".parquet" else read_array(path)
 
 
 def _nearest_first(wrong: str) -> list[str]:

@@ -1,16 +1,17 @@
-"""Which directions of the vectors carry meaning? Centring, principal axes, rows of one length."""
+"""Which directions of the vectors carry meaning? Their centre and their principal axes."""
 
-import math
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse.linalg import LinearOperator, svds
-from torch import Tensor, nn
+from torch import Tensor
 
+from nonneg.backbones import Projection
 from nonneg.estimators.vectors import tiles
 from nonneg.metrics.results import FloatArray
-from nonneg.metrics.rows import unit_rows
+
+__all__ = ["Projection", "principal_axes"]
 
 # Up to this many columns the covariance matrix is held whole; beyond, some axes are searched for.
 _MAX_COVARIANCE = 4096
@@ -19,40 +20,11 @@ _MAX_AXES = 256
 _RELATIVE_FLOOR = 1e-6
 
 
-class Projection(nn.Module):
-    """Vectors as directions: centred, on fixed axes, each scaled to the same length.
-
-    The length is the square root of the number of axes, so that entries are of size 1.
-
-    Args:
-        in_features: Columns of the vectors.
-        hidden_size: Number of axes.
-
-    Example:
-        >>> projection = Projection(3, 2)
-        >>> _ = projection.axes.copy_(torch.eye(3)[:, :2])
-        >>> projection(torch.tensor([[5.0, 0.0, 7.0]]))
-        tensor([[1.4142, 0.0000]])
-    """
-
-    def __init__(self, in_features: int, hidden_size: int) -> None:
-        super().__init__()
-        self.in_features = in_features
-        self.hidden_size = hidden_size
-        self.center: Tensor
-        self.axes: Tensor
-        self.register_buffer("center", torch.zeros(in_features))
-        self.register_buffer("axes", torch.zeros(in_features, hidden_size))
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        """Hidden vectors ``(n, hidden_size)`` of vectors ``(n, in_features)``.
-
-        A vector that equals the centre has no direction and gives zeros.
-        """
-        return unit_rows((vectors - self.center) @ self.axes) * math.sqrt(self.hidden_size)
-
-
-def principal_axes(X: Any, seed: int) -> tuple[Tensor, Tensor, Tensor]:  # noqa: ANN401
+def principal_axes(
+    X: Any,  # noqa: ANN401
+    seed: int,
+    name: str = "X",
+) -> tuple[Tensor, Tensor, Tensor]:
     """The centre ``(d,)`` of the vectors, their principal axes ``(d, r)`` and variances ``(r,)``.
 
     Reads X twice, tile by tile. Axes without variance are left out; of more than 4,096 columns
@@ -61,6 +33,7 @@ def principal_axes(X: Any, seed: int) -> tuple[Tensor, Tensor, Tensor]:  # noqa:
     Args:
         X: ``(n, d)``.
         seed: Of the search for the strongest axes.
+        name: What errors call the vectors.
 
     Raises:
         ValueError: All rows are equal.
@@ -78,7 +51,7 @@ def principal_axes(X: Any, seed: int) -> tuple[Tensor, Tensor, Tensor]:  # noqa:
     # Equal rows differ from their mean by the rounding of a sum, not by nothing.
     if largest <= 1e-12 * max(size, 1e-300):
         raise ValueError(
-            f"X is constant: all {X.shape[0]} rows are equal, so there is nothing to learn"
+            f"{name} is constant: all {X.shape[0]} rows are equal, so there is nothing to learn"
         )
     kept = variances > _RELATIVE_FLOOR * largest
     return center.float(), _signed_axes(axes[:, kept]).float(), variances[kept].float()

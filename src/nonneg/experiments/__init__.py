@@ -11,24 +11,36 @@ from nonneg.experiments.experiment import (
     run_experiment,
     training_data,
 )
+from nonneg.experiments.fitting import FittedRun, fit_run, is_fitted
 from nonneg.experiments.presets import Preset, presets, read_experiment
+from nonneg.experiments.run_sets import run_data
 from nonneg.experiments.runs import RunRecord, read_run
+from nonneg.experiments.thinned import run_encoder
+from nonneg.experiments.vector_settings import VectorExperiment, VectorFiles, vector_experiment
 
 __all__ = [
     "EVALUATION_FILES",
     "Comparison",
     "DataSettings",
     "Experiment",
+    "FittedRun",
     "Preset",
     "RunRecord",
+    "VectorExperiment",
+    "VectorFiles",
     "build_encoder",
     "build_pairs",
     "compare_runs",
     "evaluate_run",
+    "fit_run",
+    "is_fitted",
     "load_split",
     "presets",
     "read_experiment",
     "read_run",
+    "run_data",
+    "run_encoder",
     "run_experiment",
     "training_data",
+    "vector_experiment",
 ]

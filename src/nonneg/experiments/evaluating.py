@@ -6,25 +6,26 @@ from typing import Any
 
 import torch
 
-from nonneg import data, metrics
-from nonneg.data import Data
+from nonneg import metrics
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation import Evaluation, EvaluationSettings, Subject, chosen_sections, evaluate
 from nonneg.evaluation.evaluation import digest_of_file
-from nonneg.experiments.experiment import build_pairs, load_split
+from nonneg.experiments.experiment import build_pairs
+from nonneg.experiments.run_sets import elsewhere, run_data
 from nonneg.experiments.runs import RunRecord, read_run
+from nonneg.experiments.thinned import run_encoder
 from nonneg.files import write_json
-from nonneg.training import join_processes
+from nonneg.training import Classifier, join_processes
+from nonneg.training.classifier import HEAD_FILE
 
 EVALUATION_FILES = {"test": "evaluation.json", "held-out": "evaluation-held-out.json"}
 RANKING_FILE = "ranking.json"
+_FINE_TUNE_FOLDERS = {"test": "fine-tune", "held-out": "fine-tune-held-out"}
 
-# Where the features of one set are tried on another, unless another one is named.
-TRANSFER_TARGETS = {
-    "fashion-mnist": "mnist",
-    "mnist": "fashion-mnist",
-    "cifar10": "cifar100",
-    "cifar100": "cifar10",
+# What a run that was fitted to vectors cannot be asked.
+_NOT_OF_FITS = {
+    "sepin": "a fitted run has no two views of a sample",
+    "fine_tune": "a fitted run has no network below its features to train on",
 }
 
 
@@ -49,7 +50,8 @@ def evaluate_run(
         folder: Of a finished run.
         only: Names of sections; None means all but those made on request.
         settings: Sizes and seeds.
-        source: Data to measure on, for runs that do not say on what they were trained.
+        source: Data to measure on, for runs that do not say on what they were trained; for fitted
+            runs a file of test vectors.
         transfer_to: Another set; None means the usual one, if its files are there.
         split: ``"test"``, or ``"held-out"`` for samples that were kept out of the training set:
             the ones to tune on.
@@ -60,11 +62,12 @@ def evaluate_run(
     run, names, is_first = read_run(folder), chosen_sections(only), join_processes()
     if split not in EVALUATION_FILES:
         raise ValueError(f"unknown split {split!r}; known: {', '.join(EVALUATION_FILES)}")
-    encoder = Encoder.load(run.folder)
+    encoder = run_encoder(run.folder)
     encoder.to("cuda" if torch.cuda.is_available() else "cpu")
     watch("reading data")
-    train, test = _data(run, source, split, data_dir)
-    elsewhere, why_not = _elsewhere(run, train, transfer_to, data_dir)
+    train, test = run_data(run, source=source, split=split, data_dir=data_dir)
+    other, why_not = elsewhere(run, train, transfer_to, data_dir)
+    reasons = {"transfer": why_not, **({} if run.fit is None else _NOT_OF_FITS)}
     experiment = run.experiment
     pairs = build_pairs(experiment, train) if experiment and len(train.sample_shape) == 3 else None
     subject = Subject(
@@ -74,16 +77,17 @@ def evaluate_run(
         settings or EvaluationSettings(),
         pairs=pairs,
         temperature=_temperature(run),
-        elsewhere=elsewhere,
-        folder=run.folder / f"fine-tune{'' if split == 'test' else '-held-out'}",
+        elsewhere=other,
+        folder=None if run.fit else run.folder / _FINE_TUNE_FOLDERS[split],
+        classifier=_classifier(run, encoder),
         **({} if pairs is None else {"view": pairs.one_view}),
     )
     path = run.folder / EVALUATION_FILES[split]
     evaluation = _taken_up(path, digest_of_file(run.folder / WEIGHTS_FILE), _counts(subject))
 
     def save(name: str) -> None:
-        if name == "transfer" and name in evaluation.skipped and why_not:
-            evaluation.skipped[name] = why_not
+        if name in evaluation.skipped:
+            evaluation.skipped[name] = reasons.get(name) or evaluation.skipped[name]
         if is_first:
             evaluation.write(path)
         after(name)
@@ -94,45 +98,18 @@ def evaluate_run(
     return evaluation
 
 
-def _data(
-    run: RunRecord, source: str | None, split: str, data_dir: str | Path | None
-) -> tuple[Data, Data]:
-    """What probes learn from and what figures are about."""
-    experiment = run.experiment
-    if source is None and experiment is None:
-        raise ValueError(
-            f"{run.folder} does not say on what data it was trained; name it with --data"
-        )
-    if source is not None:
-        return _both_splits(source, data_dir)
-    assert experiment is not None
-    train = load_split(experiment.data, "train", data_dir)
-    if split == "test":
-        return train, load_split(experiment.data, "test", data_dir)
-    if not experiment.data.held_out:
-        raise ValueError(f"{run.folder} kept no samples out of training; data.held_out was 0")
-    return data.split_off(train, experiment.data.held_out)
-
-
-def _elsewhere(
-    run: RunRecord, train: Data, name: str | None, data_dir: str | Path | None
-) -> tuple[tuple[Data, Data] | None, str | None]:
-    """Train and test of the other set; a usual one whose files are absent is left out, and why."""
-    target = name or TRANSFER_TARGETS.get(train.name.removesuffix("-part"))
-    if target is None:
-        return None, f"no set is usual for transfer from {train.name}; name one with --transfer-to"
-    try:
-        other = _both_splits(target, data_dir)
-    except FileNotFoundError as error:
-        if name is not None:
-            raise
-        return None, f"{target} is not there ({error})"
-    return other, None
-
-
-def _both_splits(source: str, data_dir: str | Path | None) -> tuple[Data, Data]:
-    train, test = (data.load(source, split=part, data_dir=data_dir) for part in ("train", "test"))
-    return train, test
+def _classifier(run: RunRecord, encoder: Encoder) -> Classifier | None:
+    if not (run.folder / HEAD_FILE).exists():
+        return None
+    device = next(encoder.parameters()).device
+    classifier = Classifier(
+        encoder,
+        run.settings["n_classes"],
+        loss=run.settings["loss"]["name"],
+        reads=run.settings["reads"],
+    )
+    classifier.load_head(run.folder)
+    return classifier.to(device)
 
 
 def _temperature(run: RunRecord) -> float | None:
@@ -160,7 +137,9 @@ def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
 
 def _write_ranking(path: Path, subject: Subject) -> None:
     """The expected activation of every feature on the training set, and their order."""
-    scores = subject.seen.encoded.scores
+    is_labelled = subject.train.labels is not None
+    encoded = subject.seen.encoded if is_labelled else subject.encoder.encode(subject.train)
+    scores = encoded.scores
     signed, rectified = (
         metrics.expected_activation(scores, on=on).per_feature for on in ("signed", "rectified")
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.experiments.experiment import Experiment, method
+from nonneg.experiments.vector_settings import VectorExperiment
 from nonneg.files import read_json
 from nonneg.training.run_folder import RUN_FILE, what_counts
 
@@ -23,11 +24,16 @@ class RunRecord:
 
     @property
     def experiment(self) -> Experiment | None:
-        """The experiment behind it; None for a run that was made from Python on other data."""
-        if "data" not in self.settings:
+        """The experiment behind it; None for a run that was fitted, or made from Python."""
+        if "data" not in self.settings or self.settings.get("task") == "fit":
             return None
         known = {key: self.settings[key] for key in Experiment.model_fields if key in self.settings}
         return Experiment.read(known)
+
+    @property
+    def fit(self) -> VectorExperiment | None:
+        """What ``nonneg fit`` was told; None for other runs."""
+        return VectorExperiment.read(self.settings) if self.settings.get("task") == "fit" else None
 
     @property
     def seed(self) -> int:
@@ -53,7 +59,8 @@ def read_run(folder: str | Path) -> RunRecord:
     folder = Path(folder)
     if not (folder / RUN_FILE).exists():
         raise FileNotFoundError(
-            f"{folder} holds no run: {RUN_FILE} is missing; give a folder that nonneg train made"
+            f"{folder} holds no run: {RUN_FILE} is missing; give a folder that nonneg train or "
+            "nonneg fit made"
         )
     record = read_json(folder / RUN_FILE)
     if not isinstance(record, dict) or not {"encoder", "seed"} <= set(record.get("settings", {})):

@@ -6,10 +6,13 @@ import torch
 from torch import Tensor
 
 from nonneg.metrics.rows import unit_rows
+from nonneg.pairs.approximate import approximate_neighbors
 from nonneg.pairs.protocol import Batch
 
 # Rows of the cosine matrix that are held at once: 2^26 numbers are 256 MB.
 _TILE_ENTRIES = 1 << 26
+# With more samples than this every pair is too much work: a million would take 1e12 products.
+_EXACT_UP_TO = 50_000
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ class NeighborPairs:
 def nearest_neighbors(vectors: Tensor, k: int) -> Tensor:
     """The k samples of largest cosine with each sample, itself left out, int64 ``(n, k)``.
 
-    Exact, tile by tile, on the vectors' device; nearest first. Which of equally near samples
-    comes first is not defined.
+    Nearest first; which of equally near samples comes first is not defined. Exact up to 50,000
+    samples, tile by tile on the vectors' device. Beyond, some neighbours are missed: see
+    :func:`nonneg.pairs.approximate.approximate_neighbors`, by faiss where it is installed.
 
     Args:
         vectors: ``(n, d)``; a row of zeros has cosine 0 with every other.
@@ -62,6 +66,8 @@ def nearest_neighbors(vectors: Tensor, k: int) -> Tensor:
             f"each of {n} samples has {n - 1} others, so n_neighbors must be between 1 and "
             f"{n - 1}, got {k}; lower it or give more samples"
         )
+    if n > _EXACT_UP_TO:
+        return approximate_neighbors(vectors, k)
     unit = unit_rows(vectors)
     found = torch.empty(n, k, dtype=torch.int64)
     for rows in torch.arange(n, device=unit.device).split(max(1, _TILE_ENTRIES // n)):

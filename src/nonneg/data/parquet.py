@@ -1,0 +1,95 @@
+"""How are vectors read from a parquet file? A column of lists, batch by batch, through pyarrow."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BATCH_ROWS = 16_384
+
+
+def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32]:
+    """The vectors of a column of lists, float32 ``(n, d)``.
+
+    Lists may be of fixed size or not, but all have the same length. Only this column is read, and
+    only some rows of it are held besides the result.
+
+    Args:
+        path: The file.
+        column: Its name; None for the only column of lists of numbers.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        ValueError: No such column, or rows that are missing or of different lengths.
+    """
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path} needs pyarrow; install it with: pip install 'nonneg[parquet]'"
+        ) from error
+    try:
+        file = parquet.ParquetFile(path)
+    except arrow.ArrowInvalid as error:
+        raise ValueError(f"{path} is not a readable parquet file: {error}") from error
+    with file:
+        name = _column(path, file.schema_arrow, column)
+        n_rows, start = file.metadata.num_rows, 0
+        vectors = np.empty((n_rows, 0), dtype=np.float32)
+        for batch in file.iter_batches(_BATCH_ROWS, columns=[name]):
+            part = _rows(path, name, batch.column(0), start)
+            if start == 0:
+                vectors = np.empty((n_rows, part.shape[1]), dtype=np.float32)
+            if part.shape[1] != vectors.shape[1]:
+                raise _uneven(path, name, start, part.shape[1], vectors.shape[1])
+            vectors[start : start + len(part)] = part
+            start += len(part)
+    return vectors
+
+
+def _column(path: Path, schema: Any, wanted: str | None) -> str:  # noqa: ANN401
+    lists = [field.name for field in schema if _is_list_of_numbers(field.type)]
+    if wanted is None and len(lists) == 1:
+        return str(lists[0])
+    if wanted in lists:
+        return str(wanted)
+    found = f"of lists: {', '.join(lists)}" if lists else f": {', '.join(schema.names)}"
+    if wanted is None:
+        problem = "several columns" if lists else "no column of lists of numbers among the columns"
+        raise ValueError(f"{path} has {problem} {found}; choose one with --column")
+    raise ValueError(f"{path} has no column {wanted!r} of lists of numbers; its columns {found}")
+
+
+def _is_list_of_numbers(kind: Any) -> bool:  # noqa: ANN401
+    types = import_module("pyarrow.types")
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(is_list) and bool(
+        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+    )
+
+
+def _rows(path: Path, name: str, lists: Any, start: int) -> NDArray[Any]:  # noqa: ANN401
+    """Some rows of the column as an array ``(rows, d)``, ``start`` being the number of the first.
+
+    Missing numbers become NaN, which whoever uses the vectors refuses with their rows.
+    """
+    compute = import_module("pyarrow.compute")
+    lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)
+    if lists.null_count:
+        row = start + int(np.flatnonzero(np.isnan(lengths))[0])
+        raise ValueError(f"{path}: row {row} of column {name!r} is missing; remove or repair it")
+    uneven = np.flatnonzero(lengths != lengths[0])
+    if len(uneven):
+        row = int(uneven[0])
+        raise _uneven(path, name, start + row, int(lengths[row]), int(lengths[0]))
+    values: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
+    return values.reshape(len(lists), int(lengths[0]))
+
+
+def _uneven(path: Path, name: str, row: int, length: int, expected: int) -> ValueError:
+    return ValueError(
+        f"{path}: row {row} of column {name!r} has {length} numbers, the rows before it "
+        f"{expected}; vectors have one length"
+    )

@@ -1,0 +1,104 @@
+"""On what data is a run measured? On that of its own settings, unless other data is named."""
+
+from pathlib import Path
+
+from nonneg import data
+from nonneg.data import Data, Subset, subset
+from nonneg.data.subset import permutation
+from nonneg.experiments.experiment import load_split
+from nonneg.experiments.runs import RunRecord
+from nonneg.experiments.vector_sets import vector_sets
+from nonneg.experiments.vector_settings import VectorExperiment
+
+# Where the features of one set are tried on another, unless another one is named.
+TRANSFER_TARGETS = {
+    "fashion-mnist": "mnist",
+    "mnist": "fashion-mnist",
+    "cifar10": "cifar100",
+    "cifar100": "cifar10",
+}
+# Of vectors there may be millions: probes and rankings are made on a fixed draw of so many.
+_MOST_VECTORS = 50_000
+
+
+def run_data(
+    run: RunRecord,
+    *,
+    source: str | None = None,
+    split: str = "test",
+    data_dir: str | Path | None = None,
+) -> tuple[Data, Data]:
+    """What probes learn from and what figures are about.
+
+    Args:
+        run: Trained or fitted.
+        source: Other data: a set with both splits, or for fitted runs a file of test vectors.
+        split: ``"test"``, or ``"held-out"`` for samples that were kept out of training.
+        data_dir: Where data sets lie.
+
+    Raises:
+        ValueError: If the run does not say, or kept no such samples.
+    """
+    if run.fit is not None:
+        return _of_vectors(run, run.fit, source, split)
+    experiment = run.experiment
+    if source is None and experiment is None:
+        raise ValueError(
+            f"{run.folder} does not say on what data it was trained; name it with --data"
+        )
+    if source is not None:
+        return _both_splits(source, data_dir)
+    assert experiment is not None
+    train = load_split(experiment.data, "train", data_dir)
+    if split == "test":
+        return train, load_split(experiment.data, "test", data_dir)
+    if not experiment.data.held_out:
+        raise ValueError(f"{run.folder} kept no samples out of training; data.held_out was 0")
+    return data.split_off(train, experiment.data.held_out)
+
+
+def elsewhere(
+    run: RunRecord, train: Data, name: str | None, data_dir: str | Path | None
+) -> tuple[tuple[Data, Data] | None, str | None]:
+    """Train and test of the other set; a usual one whose files are absent is left out, and why."""
+    if run.fit is not None:
+        if name is not None:
+            raise ValueError(f"{run.folder} reads vectors of one kind; leave out --transfer-to")
+        return None, "a fitted run reads vectors of one kind"
+    target = name or TRANSFER_TARGETS.get(train.name.removesuffix("-part"))
+    if target is None:
+        return None, f"no set is usual for transfer from {train.name}; name one with --transfer-to"
+    try:
+        other = _both_splits(target, data_dir)
+    except FileNotFoundError as error:
+        if name is not None:
+            raise
+        return None, f"{target} is not there ({error})"
+    return other, None
+
+
+def _of_vectors(
+    run: RunRecord, experiment: VectorExperiment, source: str | None, split: str
+) -> tuple[Data, Data]:
+    files = experiment.data
+    if split != "test":
+        raise ValueError(f"{run.folder} was fitted: it has test samples, but none {split}")
+    files.check_unchanged()
+    train, test = vector_sets(files)
+    if source is not None:
+        other = files.model_copy(update={"test": source, "test_labels": None})
+        whole, test = vector_sets(other)
+        # Classes are numbered anew over both; what was kept out of the fit stays out.
+        train = subset(whole, train.indices) if isinstance(train, Subset) else whole
+    if test is None:
+        raise ValueError(
+            f"{run.folder} was fitted to all its vectors; name others to measure on with --data"
+        )
+    if len(train) > _MOST_VECTORS:
+        train = subset(train, permutation(len(train), seed=0)[:_MOST_VECTORS].sort().values)
+    return train, test
+
+
+def _both_splits(source: str, data_dir: str | Path | None) -> tuple[Data, Data]:
+    train, test = (data.load(source, split=part, data_dir=data_dir) for part in ("train", "test"))
+    return train, test

@@ -1,0 +1,58 @@
+"""Which encoder came out of a run? That of its folder, with all that is done to its features."""
+
+from pathlib import Path
+
+from torch import Tensor
+
+from nonneg.encoder import Encoder
+from nonneg.experiments.fitting import is_fitted
+from nonneg.nonnegative import NonNegative
+
+
+class Thinned(NonNegative):
+    """The transform of a fitted estimator: then without what its threshold and limit drop.
+
+    Args:
+        kind: A key of ``TRANSFORMS``.
+        threshold: Entries below this share of the length of their row become 0.
+        max_active: The most entries of a row that stay, the largest; None for all.
+
+    Example:
+        >>> import torch
+        >>> Thinned("relu", threshold=0.7, max_active=None)(torch.tensor([[3.0, 4.0, -5.0]]))
+        tensor([[0., 4., 0.]])
+    """
+
+    def __init__(self, kind: str, *, threshold: float, max_active: int | None) -> None:
+        super().__init__(kind)
+        self.threshold, self.max_active = threshold, max_active
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """Features of scores, both ``(n, d)``."""
+        # Imported on use: scikit-learn comes with it.
+        from nonneg.estimators.output import kept_largest
+        from nonneg.estimators.steering import above_threshold
+
+        features: Tensor = super().forward(scores)
+        if self.threshold > 0:
+            features = above_threshold(features, self.threshold)
+        if self.max_active is not None and self.max_active < features.shape[1]:
+            features = kept_largest(features, self.max_active)
+        return features
+
+
+def run_encoder(folder: str | Path) -> Encoder:
+    """The encoder of a run, in evaluation mode, on the CPU; its features are the run's own.
+
+    For a fitted run they are those of ``NCL.transform``.
+    """
+    if not is_fitted(folder):
+        return Encoder.load(folder)
+    from nonneg.estimators import NCL
+
+    ncl = NCL.load(folder)
+    encoder: Encoder = ncl.encoder_
+    encoder.nonnegative = Thinned(
+        encoder.settings.nonnegative, threshold=ncl.threshold_, max_active=ncl.max_active
+    )
+    return encoder.eval()

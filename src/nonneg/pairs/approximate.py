@@ -1,0 +1,138 @@
+"""Which of a million samples lie next to each other? Search only in groups that lie near."""
+
+from importlib import import_module
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from nonneg.metrics.rows import unit_rows
+
+# A group has about this many samples; a sample looks into so many of the groups nearest to it.
+_GROUP_SIZE = 256
+_N_NEAR = 24
+# k-means: samples a group to learn from, and rounds.
+_SAMPLES_A_GROUP = 32
+_N_ROUNDS = 8
+_TILE_ENTRIES = 1 << 24  # numbers held at once: 64 MB of float32
+_BLOCK_ROWS = 1 << 17
+
+
+def approximate_neighbors(vectors: Tensor, k: int) -> Tensor:
+    """About the k samples of largest cosine with each sample, itself left out, int64 ``(n, k)``.
+
+    Samples are put into groups of about 256 by k-means, and each looks into the 24 groups whose
+    centres are nearest to it; neighbours in other groups are missed. Nearest first. The same
+    vectors give the same answer. Where faiss is installed its inverted lists do the same, on the
+    CPU.
+
+    Args:
+        vectors: ``(n, d)``; a row of zeros has cosine 0 with every other.
+        k: Neighbours a sample, below n.
+
+    Example:
+        >>> three_kinds = torch.eye(3).repeat(4, 1)
+        >>> sorted(approximate_neighbors(three_kinds, 3)[0].tolist())
+        [3, 6, 9]
+    """
+    faiss = _faiss()
+    # One more, since a sample finds itself.
+    found = _by_groups(vectors, k + 1) if faiss is None else _by_faiss(faiss, vectors, k + 1)
+    is_other = (found >= 0) & (found != torch.arange(len(found))[:, None])
+    order = (~is_other).byte().argsort(dim=1, stable=True)[:, :k]
+    found, is_other = found.gather(1, order), is_other.gather(1, order)
+    short = (~is_other.all(dim=1)).nonzero()[:, 0]
+    if len(short):
+        found[short] = _among_all(vectors, short, k)
+    return found
+
+
+def _by_groups(vectors: Tensor, k: int) -> Tensor:
+    """The k nearest of each sample's groups, itself among them ``(n, k)``; -1 where too few."""
+    n, device = len(vectors), vectors.device
+    centers = _centers(vectors, max(1, n // _GROUP_SIZE))  # (groups, d)
+    group = torch.cat([near.flatten() for near in _nearest_groups(vectors, centers, 1)])
+    members = group.argsort(stable=True).split(_sizes(group, centers))
+    found = torch.empty(n, k, dtype=torch.int64)
+    for number, near in enumerate(_nearest_groups(vectors, centers, _N_NEAR)):
+        first = number * _BLOCK_ROWS
+        best = torch.full((len(near), k), -torch.inf, device=device)
+        numbers = torch.full((len(near), k), -1, device=device)
+        # Who looks into group 0, into group 1, …, as rows of this block.
+        asking = near.flatten().argsort(stable=True) // near.shape[1]
+        for inside, rows in zip(members, asking.split(_sizes(near, centers)), strict=True):
+            if not len(inside):
+                continue
+            candidates = unit_rows(vectors[inside])
+            for some in rows.split(max(1, _TILE_ENTRIES // len(inside))):
+                cosine = vectors[first + some] @ candidates.T  # times the length of the row
+                top = cosine.topk(min(k, len(inside)), dim=1)
+                values = torch.cat([best[some], top.values], dim=1)
+                known = torch.cat([numbers[some], inside[top.indices]], dim=1)
+                best[some], places = values.topk(k, dim=1)
+                numbers[some] = known.gather(1, places)
+        found[first : first + len(near)] = numbers.cpu()
+    return found
+
+
+def _nearest_groups(vectors: Tensor, centers: Tensor, k: int) -> list[Tensor]:
+    """The k nearest groups of each sample, int64 ``(rows, k)`` for each block of rows."""
+    k, step = min(k, len(centers)), max(1, _TILE_ENTRIES // len(centers))
+    return [
+        torch.cat([(part @ centers.T).topk(k, dim=1).indices for part in block.split(step)])
+        for block in vectors.split(_BLOCK_ROWS)
+    ]
+
+
+def _sizes(groups: Tensor, centers: Tensor) -> list[int]:
+    return torch.bincount(groups.flatten(), minlength=len(centers)).tolist()
+
+
+def _centers(vectors: Tensor, n_groups: int) -> Tensor:
+    """Directions in whose middle samples lie, ``(n_groups, d)``: k-means by cosine on some."""
+    unit = unit_rows(vectors[_some(len(vectors), n_groups).to(vectors.device)])
+    centers = unit[:n_groups].clone()
+    for _ in range(_N_ROUNDS):
+        nearest = torch.cat([near.flatten() for near in _nearest_groups(unit, centers, 1)])
+        sums = torch.zeros_like(centers).index_add_(0, nearest, unit)
+        # A centre that no sample is nearest to stays where it is.
+        is_used = torch.bincount(nearest, minlength=n_groups) > 0
+        centers[is_used] = unit_rows(sums[is_used])
+    return centers
+
+
+def _some(n: int, n_groups: int) -> Tensor:
+    """Numbers of the samples that groups are learnt from, in random order."""
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
+    return order[: n_groups * _SAMPLES_A_GROUP]
+
+
+def _by_faiss(faiss: ModuleType, vectors: Tensor, k: int) -> Tensor:
+    n, n_columns = vectors.shape
+    unit = unit_rows(vectors.float()).cpu()
+    n_groups = max(1, n // _GROUP_SIZE)
+    centers = faiss.IndexFlatIP(n_columns)
+    index = faiss.IndexIVFFlat(centers, n_columns, n_groups, faiss.METRIC_INNER_PRODUCT)
+    index.cp.min_points_per_centroid = 1
+    index.train(unit[_some(n, n_groups)].numpy())
+    index.add(unit.numpy())
+    index.nprobe = _N_NEAR
+    return torch.from_numpy(index.search(unit.numpy(), k)[1])
+
+
+def _among_all(vectors: Tensor, rows: Tensor, k: int) -> Tensor:
+    """The k neighbours of some rows among all samples, for those whose groups held too few."""
+    unit, parts = unit_rows(vectors), []
+    for some in rows.to(vectors.device).split(max(1, _TILE_ENTRIES // len(vectors))):
+        cosine = unit[some] @ unit.T
+        cosine.scatter_(1, some[:, None], -torch.inf)
+        parts.append(cosine.topk(k, dim=1).indices.cpu())
+    return torch.cat(parts)
+
+
+def _faiss() -> ModuleType | None:
+    """The faiss library; None where it is not installed or cannot be loaded."""
+    try:
+        return import_module("faiss")
+    except (ImportError, OSError, RuntimeError):
+        return None

@@ -1,0 +1,173 @@
+"""Vectors from files: mapped, sparse or in parquet, and one sentence for what cannot be read."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from nonneg.data import Data, VectorData, load, numbered, read_labels, read_vectors
+
+X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", ">f4", "int8"])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_npy(tmp_path, monkeypatch, dtype, mapped):
+    monkeypatch.setattr("nonneg.data.arrays._MAPPED_FROM", 0 if mapped else 1 << 20)
+    values = (10 * X).astype(dtype)
+    np.save(tmp_path / "x.npy", values)
+    found = read_vectors(tmp_path / "x.npy")
+    assert isinstance(found.vectors, np.memmap) is mapped
+    assert (len(found), found.sample_shape, found.name) == (30, (4,), "x.npy")
+    fetched = found.fetch(torch.tensor([7, 3]))
+    assert fetched.dtype == torch.float32
+    np.testing.assert_array_equal(fetched.numpy(), values[[7, 3]].astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "column", "chosen"),
+    [
+        ({"inputs": X, "other": X + 1}, None, X),
+        ({"features": X, "other": X + 1}, None, X),
+        ({"mine": X}, None, X),
+        ({"mine": X, "labels": np.arange(30) % 3}, None, X),
+        ({"inputs": X, "other": X + 1}, "other", X + 1),
+    ],
+)
+def test_npz(tmp_path, arrays, column, chosen):
+    found = read_vectors(saved(tmp_path / "x.npz", **arrays), column=column)
+    np.testing.assert_array_equal(found.vectors, chosen)
+    assert (found.labels is not None) == ("labels" in arrays)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_sparse_npz(tmp_path, kind):
+    values = np.where(X > 0.5, X, 0)
+    sparse.save_npz(tmp_path / "x.npz", getattr(sparse, f"{kind}_array")(values))
+    found = read_vectors(tmp_path / "x.npz")
+    assert found.vectors.format == "csr"
+    np.testing.assert_array_equal(found.fetch(torch.arange(30)).numpy(), values)
+
+
+def test_words_as_labels_are_numbered(tmp_path):
+    path = saved(tmp_path / "x.npz", inputs=X[:3], labels=np.array(["b", "a", "b"]))
+    found = read_vectors(path)
+    assert found.labels.tolist() == [1, 0, 1]
+    assert found.class_names == ("a", "b")
+
+
+def test_it_is_a_data_set():
+    data: Data = VectorData(X)
+    assert data.labels is None
+    assert data.class_names == ()
+
+
+def parquet(path, **columns):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(arrow.table(columns), path, row_group_size=7)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["list", "large_list", "fixed", "half"])
+def test_parquet(tmp_path, monkeypatch, kind):
+    arrow = pytest.importorskip("pyarrow")
+    monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 11)
+    number = arrow.float16() if kind == "half" else arrow.float32()
+    types = {
+        "list": arrow.list_(number),
+        "half": arrow.list_(number),
+        "large_list": arrow.large_list(number),
+        "fixed": arrow.list_(number, 4),
+    }
+    values = X.astype(np.float16) if kind == "half" else X
+    column = arrow.array(list(values), type=types[kind])
+    path = parquet(tmp_path / "x.parquet", text=["a"] * 30, embedding=column)
+    for found in (read_vectors(path), read_vectors(path, column="embedding"), load(path)):
+        assert found.vectors.dtype == np.float32
+        np.testing.assert_array_equal(found.vectors, values.astype(np.float32))
+
+
+def test_parquet_that_cannot_be_vectors(tmp_path):
+    path = parquet(tmp_path / "a.parquet", one=[[1.0]], two=[[2.0]], name=["x"])
+    assert (
+        failure(path) == f"{path} has several columns of lists: one, two; choose one with --column"
+    )
+    assert failure(path, column="name") == (
+        f"{path} has no column 'name' of lists of numbers; its columns of lists: one, two"
+    )
+    path = parquet(tmp_path / "b.parquet", name=["x"])
+    assert failure(path).startswith(f"{path} has no column of lists of numbers")
+    path = parquet(tmp_path / "c.parquet", v=[[1.0, 2.0], [3.0, 4.0], [5.0]])
+    assert failure(path) == (
+        f"{path}: row 2 of column 'v' has 1 numbers, the rows before it 2; vectors have one length"
+    )
+    path = parquet(tmp_path / "d.parquet", v=[[1.0, 2.0], None])
+    assert failure(path) == f"{path}: row 1 of column 'v' is missing; remove or repair it"
+    path.write_bytes(b"PAR1 and no more")
+    assert failure(path).startswith(f"{path} is not a readable parquet file: ")
+
+
+def test_a_part_of_other_length_in_a_later_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 2)
+    path = parquet(tmp_path / "x.parquet", v=[[1.0, 2.0], [3.0, 4.0], [5.0], [6.0]])
+    assert "row 2 of column 'v' has 1 numbers, the rows before it 2" in failure(path)
+
+
+def test_without_pyarrow_one_is_told_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    (tmp_path / "x.parquet").write_bytes(b"")
+    with pytest.raises(ImportError, match=r"needs pyarrow; install it with: pip install 'nonneg\["):
+        read_vectors(tmp_path / "x.parquet")
+
+
+def failure(path, **settings):
+    with pytest.raises(ValueError, match=str(path)) as caught:
+        read_vectors(path, **settings)
+    return str(caught.value)
+
+
+def test_one_sentence_for_what_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file none\.npy"):
+        read_vectors("none.npy")
+    (tmp_path / "x.csv").write_text("1")
+    assert "give a .npy, .npz, .parquet file" in failure(tmp_path / "x.csv")
+    np.save(tmp_path / "x.npy", X[0])
+    assert failure(tmp_path / "x.npy").endswith("holds an array of shape (4,); give vectors (n, d)")
+    assert failure(tmp_path / "x.npy", column="a").endswith("leave out --column a")
+    np.save(tmp_path / "x.npy", np.array([["a"]]))
+    assert "give vectors of real numbers" in failure(tmp_path / "x.npy")
+    path = saved(tmp_path / "x.npz", one=X, two=X)
+    assert failure(path) == (
+        f"{path} has no array called inputs or features; it holds one, two: choose with --column"
+    )
+    assert f"{path} has no array 'three'; it holds one, two" in failure(path, column="three")
+    path = saved(tmp_path / "y.npz", inputs=X, labels=np.arange(3))
+    assert "has labels of shape (3,) for 30 samples" in failure(path)
+
+
+def test_labels_of_files(tmp_path):
+    np.save(tmp_path / "y.npy", np.array([3, 1]))
+    assert read_labels(tmp_path / "y.npy").tolist() == [3, 1]
+    (tmp_path / "y.txt").write_text("two words\none\n")
+    assert read_labels(tmp_path / "y.txt").tolist() == ["two words", "one"]
+    np.save(tmp_path / "y.npy", X)
+    with pytest.raises(ValueError, match=r"holds float32 of shape \(30, 4\); give one whole"):
+        read_labels(tmp_path / "y.npy")
+    with pytest.raises(FileNotFoundError, match=r"there is no file none\.txt"):
+        read_labels("none.txt")
+
+
+def test_whole_numbers_from_0_stay_and_others_are_numbered_together():
+    numbers, names = numbered(np.array([5, 0]), np.array([2], dtype=np.uint8))
+    assert [part.tolist() for part in numbers] == [[5, 0], [2]]
+    assert names == ()
+    numbers, names = numbered(np.array([-1, 7]), np.array([7]))
+    assert [part.tolist() for part in numbers] == [[0, 1], [1]]
+    assert names == ("-1", "7")
