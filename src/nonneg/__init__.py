@@ -9,13 +9,15 @@ from nonneg.nonnegative import NonNegative
 from nonneg.training import TrainConfig, train
 
 if TYPE_CHECKING:
-    from nonneg.estimators import NCL
+    from nonneg.estimators import NCL, CrossNCL, GraphNCL
 
 __all__ = [
     "NCL",
+    "CrossNCL",
     "Encoded",
     "Encoder",
     "EncoderSettings",
+    "GraphNCL",
     "NonNegative",
     "TrainConfig",
     "info_nce",
@@ -27,8 +29,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     """Estimators, imported on use: scikit-learn takes a third of the time of all imports."""
-    if name == "NCL":
-        from nonneg.estimators import NCL
+    if name in ("NCL", "CrossNCL", "GraphNCL"):
+        from nonneg import estimators
 
-        return NCL
+        return getattr(estimators, name)
     raise AttributeError(f"module 'nonneg' has no attribute {name!r}")

@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from nonneg.estimators.fitting import FitSettings, _batches, rate_factor, step_budget
+from nonneg.estimators.fitting import _batches
+from nonneg.estimators.heads import FitSettings
+from nonneg.estimators.schedule import rate_factor, step_budget
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_most_dead_are_all_revived_and_on_for_a_percent():
     encoder, optimizer = encoder_with_dead(30)
     others = encoder.projector[-1].weight[30:].clone()
     assert (n_on(encoder)[:30] == 0).all()
-    assert revive_dead(encoder, optimizer, HIDDEN, torch.Generator().manual_seed(1)) == 30
+    assert revive_dead([(encoder, HIDDEN)], optimizer, torch.Generator().manual_seed(1)) == 30
     assert (n_on(encoder)[:30] == 5).all()
     assert torch.equal(encoder.projector[-1].weight[30:], others)
     for parameter in encoder.projector[-1].parameters():
@@ -41,5 +41,18 @@ def test_a_few_dead_and_all_dead_are_left_alone():
     for n_dead in (10, 40):
         encoder, optimizer = encoder_with_dead(n_dead)
         before = encoder.projector[-1].weight.clone()
-        assert revive_dead(encoder, optimizer, HIDDEN, torch.Generator()) == 0
+        assert revive_dead([(encoder, HIDDEN)], optimizer, torch.Generator()) == 0
         assert torch.equal(encoder.projector[-1].weight, before)
+
+
+def test_what_is_dead_in_one_of_two_heads_starts_anew_at_the_same_pair_in_both():
+    one, _ = encoder_with_dead(30)
+    two, _ = encoder_with_dead(0)
+    parameters = [*one.projector.parameters(), *two.projector.parameters()]
+    optimizer = torch.optim.AdamW(parameters)
+    (one(HIDDEN).features.sum() + two(2 * HIDDEN).features.sum()).backward()
+    optimizer.step()
+    heads = [(one, HIDDEN), (two, 2 * HIDDEN)]
+    assert revive_dead(heads, optimizer, torch.Generator().manual_seed(1)) == 30
+    strongest = [encoder(h).features[:, :30].argmax(dim=0) for encoder, h in heads]
+    assert torch.equal(*strongest)  # both sides of a pair point the same way here

@@ -1,6 +1,6 @@
 """Every section measures without touching the model, and says why where it does not apply."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -21,6 +21,7 @@ from nonneg.evaluation import (
 )
 from nonneg.pairs import ImageViews, recipe
 from nonneg.projector import ProjectorSettings
+from nonneg.training import Classifier
 
 SETTINGS = EvaluationSettings(
     top=5,
@@ -89,6 +90,8 @@ def subject(tmp_path):
 @pytest.mark.parametrize("name", list(SECTIONS))
 def test_no_section_changes_the_model(name, mode, subject):
     subject.encoder.train(mode)
+    if name == "classification":
+        subject = replace(subject, classifier=Classifier(subject.encoder, 4).train(mode))
     before = {key: value.clone() for key, value in subject.encoder.state_dict().items()}
     learning = [p.requires_grad for p in subject.encoder.parameters()]
     figures = SECTIONS[name](subject, lambda _: None)
@@ -136,11 +139,32 @@ def test_what_does_not_apply_says_why(name, reason):
     assert str(error.value) == reason
 
 
-def test_data_without_labels_cannot_be_measured():
+def test_without_labels_there_is_what_needs_none():
     vectors = ArrayData(torch.rand(30, 6), name="bare")
     learner = Encoder(EncoderSettings(), (6,), backbone=torch.nn.Linear(6, 4))
+    bare = Subject(learner, vectors, vectors)
     with pytest.raises(NotMeasurableError, match=r"^bare has no labels$"):
-        SECTIONS["properties"](Subject(learner, vectors, vectors), lambda _: None)
+        SECTIONS["probe"](bare, lambda _: None)
+    found = set(SECTIONS["properties"](bare, lambda _: None))
+    assert {"sparsity", "alive_rate", "correlation", "effective_rank"} <= found
+    assert not {"class_consistency", "top20_purity", "class_entropy"} & found
+
+
+@pytest.mark.parametrize("reads", ["hidden", "features"])
+@pytest.mark.parametrize("loss", ["ce", "nonneg_ce"])
+def test_of_a_classifier_the_class_features_are_measured(subject, loss, reads):
+    """What the head multiplies with its weights, rectified where the loss does so."""
+    classifier = Classifier(subject.encoder, 4, loss=loss, reads=reads)
+    torch.nn.init.normal_(classifier.head.weight, generator=torch.Generator().manual_seed(0))
+    known = replace(subject, classifier=classifier).new
+    plain = getattr(subject.encoder.encode(subject.test), reads)
+    expected = plain.clamp(min=0) if loss == "nonneg_ce" else plain
+    assert torch.equal(known.encoded.features, expected)
+    figures = SECTIONS["classification"](replace(subject, classifier=classifier), lambda _: None)
+    classifier.eval()
+    with torch.no_grad():
+        right = classifier(subject.test.inputs).argmax(1) == subject.test.labels
+    assert figures["classifier"].value == pytest.approx(float(right.double().mean()))
 
 
 def test_an_evaluation_grows_section_by_section_and_reads_back(subject, tmp_path):

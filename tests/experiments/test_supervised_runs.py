@@ -8,7 +8,13 @@ from rich.console import Console
 
 from nonneg import Encoder
 from nonneg.data import load
-from nonneg.experiments import build_encoder, read_experiment, read_run, run_experiment
+from nonneg.experiments import (
+    build_encoder,
+    evaluate_run,
+    read_experiment,
+    read_run,
+    run_experiment,
+)
 from nonneg.training import read_history
 
 QUIET = Console(quiet=True)
@@ -71,9 +77,31 @@ def test_a_start_of_another_shape_is_refused(tmp_path):
     ("settings", "said"),
     [
         (["task=supervised"], "task=supervised needs loss=ce or nonneg_ce, not info_nce"),
-        (["loss=ce"], "task=contrastive needs loss=info_nce or spectral, not ce"),
+        (["loss=ce"], "task=contrastive needs loss=info_nce or .* or queue, not ce"),
     ],
 )
 def test_a_loss_has_to_suit_its_task(settings, said):
     with pytest.raises(ValueError, match=said):
         read_experiment("digits", settings)
+
+
+def test_a_supervised_run_is_evaluated_by_its_own_classifier(tmp_path):
+    """The figure is the accuracy that the history had last, where the samples are the same."""
+    _, settings = experiment("loss=nonneg_ce", "training.monitor_samples=200")
+    run_experiment(settings, out=tmp_path / "run", console=QUIET)
+    found = evaluate_run(tmp_path / "run", only=["classification"], split="held-out").figures()
+    last = read_history(tmp_path / "run")[-1]["accuracy"]
+    assert found["classifier"].value == pytest.approx(last)
+
+
+def test_measurements_within_an_epoch_change_nothing_else(tmp_path):
+    _, plain = experiment("loss=ce")
+    _, watched = experiment("loss=ce", "training.monitor_every=5")
+    for name, settings in (("plain", plain), ("watched", watched)):
+        run_experiment(settings, out=tmp_path / name, console=QUIET)
+    weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("plain", "watched")]
+    assert weights[0] == weights[1]
+    history = read_history(tmp_path / "watched")
+    steps = [record["step"] for epoch in history for record in epoch["within"]]
+    assert steps == list(range(5, history[-1]["step"] + 1, 5))
+    assert all("accuracy" in record for epoch in history for record in epoch["within"])

@@ -17,15 +17,21 @@ _N_NEIGHBORS = 10
 _NEARLY = 0.9
 
 
-def fitted_projection(X: Any, denoise: str | int, seed: int) -> Projection:  # noqa: ANN401
+def fitted_projection(
+    X: Any,  # noqa: ANN401
+    denoise: str | int,
+    seed: int,
+    name: str = "X",
+) -> Projection:
     """Centre and principal axes of the vectors, without the axes that are noise.
 
     Args:
         X: ``(n, d)``, an array, a memory map or SciPy CSR.
         denoise: ``"auto"`` (see :func:`kept_axes`), ``"none"`` for all axes, or their number.
         seed: Of the samples that are compared.
+        name: What errors call the vectors.
     """
-    center, axes, variances = principal_axes(X, seed)
+    center, axes, variances = principal_axes(X, seed, name)
     if denoise == "auto":
         generator = torch.Generator().manual_seed(seed)
         some = torch.randperm(X.shape[0], generator=generator)[:_N_GALLERY].sort().values

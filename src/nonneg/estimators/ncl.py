@@ -1,35 +1,25 @@
 """How do vectors that exist become readable? ``NCL``: fit and transform, as in scikit-learn."""
 
-import warnings
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from nonneg.backbones import Frozen
+from nonneg.estimators.checking import checked_vectors
+from nonneg.estimators.fitted import FittedFeatures, n_axes
 from nonneg.estimators.learning import learn
 from nonneg.estimators.output import features_of
 from nonneg.estimators.reading import ReadableFeatures
-from nonneg.estimators.saving import read_fitted, smaller_encoder, write_fitted
+from nonneg.estimators.saving import smaller_encoder
 from nonneg.estimators.settings import NCLSettings
 from nonneg.estimators.sources import Given
-from nonneg.estimators.vectors import check_finite
-
-# Fewer alive features than this share of n_components are worth a warning.
-_MIN_ALIVE_RATE = 0.5
 
 
-class NCL(ReadableFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NCL(ReadableFeatures, FittedFeatures):
     """Sparse, non-negative, readable features of vectors: a scikit-learn transformer.
 
     The vectors are centred, denoised and scaled to one length; pairs of them that belong together
@@ -79,6 +69,8 @@ class NCL(ReadableFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         >>> round(ncl.explain(X[0], X[1]).cosine, 3), round(ncl.explain(X[0], X[99]).cosine, 3)
         (1.0, 0.0)
     """
+
+    encoder_folders: ClassVar[dict[str, str]] = {"encoder_": ""}
 
     def __init__(
         self,
@@ -139,21 +131,15 @@ class NCL(ReadableFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             index_pairs: Whole numbers ``(n_pairs, 2)`` for ``pairs="index"``.
         """
         settings = NCLSettings.of(self.get_params(deep=False))
-        X = self._checked(X, reset=True)
+        X = checked_vectors(self, X, reset=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        learnt = learn(X, settings, Given(y, graph, index_pairs), seed)
-        self.encoder_ = learnt.encoder
-        self.threshold_ = learnt.threshold
-        self.history_ = learnt.history
-        self.expected_activation_ = learnt.expected_activation
-        self.n_alive_ = learnt.n_alive
+        side, self.history_ = learn(X, settings, Given(y, graph, index_pairs), seed)
+        self.encoder_ = side.encoder
+        self.threshold_ = side.threshold
+        self.expected_activation_ = side.expected_activation
+        self.n_alive_ = int(side.alive.sum())
         self.feature_names_: list[str] = []
-        if self.n_dead_ > (1 - _MIN_ALIVE_RATE) * settings.n_components:
-            warnings.warn(
-                f"{self.n_dead_} of {settings.n_components} features are dead (off for every "
-                "training sample); lower temperature, learning_rate or n_components",
-                stacklevel=2,
-            )
+        self._warn_of_dead()
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32] | sparse.csr_array:
@@ -166,7 +152,7 @@ class NCL(ReadableFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         settings = NCLSettings.of(self.get_params(deep=False))
         return features_of(
             self.encoder_,
-            self._checked(X, reset=False),
+            checked_vectors(self, X, reset=False),
             device=settings.torch_device,
             threshold=self.threshold_,
             max_active=settings.max_active,
@@ -174,26 +160,9 @@ class NCL(ReadableFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         )
 
     @property
-    def rank_(self) -> NDArray[np.int64]:
-        """Feature numbers by expected activation on the training set, strongest first."""
-        return np.argsort(-self.expected_activation_, kind="stable")
-
-    @property
-    def n_dead_(self) -> int:
-        """Features that are off for every training sample."""
-        return self.encoder_.n_features - self.n_alive_
-
-    @property
     def n_axes_(self) -> int:
         """How many principal axes were kept."""
-        backbone = self.encoder_.backbone
-        assert isinstance(backbone, Frozen)
-        return backbone.hidden_size
-
-    @property
-    def n_iter_(self) -> int:
-        """How many steps were taken."""
-        return int(self.history_[-1]["step"])
+        return n_axes(self.encoder_)
 
     def select(self, k: int) -> Self:
         """A smaller estimator that computes only the k features of largest expected activation.
@@ -221,51 +190,7 @@ class NCL(ReadableFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         smaller.feature_names_ = [self.feature_names_[i] for i in chosen if self.feature_names_]
         return smaller
 
-    def save(self, folder: str | Path) -> None:
-        """Write ``config.json`` and ``model.safetensors`` into a folder; nothing is pickled.
-
-        The encoder in the folder can also be read by itself, see :meth:`nonneg.Encoder.load`; it
-        gives the features before ``threshold_`` and ``max_active``. A ``random_state`` that is a
-        generator is saved as None.
-        """
-        check_is_fitted(self)
-        write_fitted(Path(folder), self)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """The estimator that was saved in a folder, fitted as it was.
-
-        Raises:
-            FileNotFoundError: There is no estimator.
-            ValueError: The files are damaged, or hold something else.
-        """
-        loaded: Self = read_fitted(Path(folder), cls)
-        return loaded
-
-    def _checked(self, X: ArrayLike, *, reset: bool) -> Any:  # noqa: ANN401
-        """X as scikit-learn accepts it, without a copy where it is an array already."""
-        checked = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        check_finite(checked)
-        return checked
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.encoder_.n_features
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "encoder_")
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
         tags.target_tags.required = self.pairs == "labels"
         return tags

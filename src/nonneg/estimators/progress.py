@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from nonneg.estimators.fitting import Progress as Report
-from nonneg.estimators.fitting import Record
+from nonneg.estimators.heads import Progress as Report
+from nonneg.estimators.heads import Record
 
 
 @contextmanager

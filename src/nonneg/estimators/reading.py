@@ -1,6 +1,6 @@
 """What can one do with readable features? Explain a match, name a feature, switch one off."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,46 +13,10 @@ from nonneg.estimators.explanation import Explanation, explanation
 from nonneg.metrics.inputs import FeatureLike
 
 
-class ReadableFeatures:
-    """What an estimator with ``transform`` and ``feature_names_`` offers its reader."""
+class EditableFeatures:
+    """What an estimator whose features have names offers for its features."""
 
     feature_names_: list[str]
-
-    def explain(self, x: ArrayLike, x2: ArrayLike | None = None) -> Explanation:
-        """The features that two samples share; their contributions add up to the cosine.
-
-        Args:
-            x: One vector ``(d,)`` or ``(1, d)``, as :meth:`transform` takes them.
-            x2: Another. Left out: the active features of ``x`` alone, each with its share of 1.
-        """
-        first = self._one_row(x)
-        second = first if x2 is None else self._one_row(x2)
-        return explanation(first, second, self.feature_names_)
-
-    def describe(
-        self,
-        X: ArrayLike,
-        *,
-        texts: Sequence[str] | None = None,
-        labels: Sequence[Any] | None = None,
-        n_top: int = 20,
-        n_words: int = 3,
-    ) -> list[FeatureDescription]:
-        """A description of each feature by its strongest samples; also names the features.
-
-        Names go to ``feature_names_``, from where :meth:`explain` and :meth:`edit` take them.
-
-        Args:
-            X: Vectors of the samples ``(n, d)``.
-            texts: One a sample: features are named by the words that set their texts apart.
-            labels: One a sample: the label mix; without texts, the commonest label is the name.
-            n_top: How many of a feature's strongest samples are looked at.
-            n_words: Words a feature.
-        """
-        Z = self.transform(X)  # type: ignore[attr-defined]
-        found = described(Z, texts=texts, labels=labels, n_top=n_top, n_words=n_words)
-        self.feature_names_ = [description.name for description in found]
-        return found
 
     def edit(
         self,
@@ -83,14 +47,6 @@ class ReadableFeatures:
         """
         return nearest_samples(Z_query, Z_gallery, k)
 
-    def _one_row(self, x: ArrayLike) -> NDArray[np.float64]:
-        row: Any = x if sparse.issparse(x) else np.atleast_2d(np.asarray(x))
-        if row.shape[0] != 1:
-            raise ValueError(f"explain takes one vector at a time, got {row.shape[0]} rows")
-        features = self.transform(row)  # type: ignore[attr-defined]
-        is_sparse: bool = sparse.issparse(features)
-        return np.asarray(features.toarray() if is_sparse else features, np.float64).ravel()
-
     def _numbers(self, which: int | str) -> list[int]:
         if not isinstance(which, str):
             return [int(which)]
@@ -100,3 +56,111 @@ class ReadableFeatures:
                 f"no feature is called {which!r}; names come from describe(X, texts=…) or labels=…"
             )
         return numbers
+
+
+class ReadableFeatures(EditableFeatures):
+    """What an estimator with ``transform`` and ``feature_names_`` offers its reader."""
+
+    def explain(self, x: ArrayLike, x2: ArrayLike | None = None) -> Explanation:
+        """The features that two samples share; their contributions add up to the cosine.
+
+        Args:
+            x: One vector ``(d,)`` or ``(1, d)``, as :meth:`transform` takes them.
+            x2: Another. Left out: the active features of ``x`` alone, each with its share of 1.
+        """
+        first = one_row(self.transform, x)  # type: ignore[attr-defined]
+        second = first if x2 is None else one_row(self.transform, x2)  # type: ignore[attr-defined]
+        return explanation(first, second, self.feature_names_)
+
+    def describe(
+        self,
+        X: ArrayLike,
+        *,
+        texts: Sequence[str] | None = None,
+        labels: Sequence[Any] | None = None,
+        n_top: int = 20,
+        n_words: int = 3,
+    ) -> list[FeatureDescription]:
+        """A description of each feature by its strongest samples; also names the features.
+
+        Names go to ``feature_names_``, from where :meth:`explain` and :meth:`edit` take them.
+
+        Args:
+            X: Vectors of the samples ``(n, d)``.
+            texts: One a sample: features are named by the words that set their texts apart.
+            labels: One a sample: the label mix; without texts, the commonest label is the name.
+            n_top: How many of a feature's strongest samples are looked at.
+            n_words: Words a feature.
+        """
+        Z = self.transform(X)  # type: ignore[attr-defined]
+        found = described(Z, texts=texts, labels=labels, n_top=n_top, n_words=n_words)
+        self.feature_names_ = [description.name for description in found]
+        return found
+
+
+class ReadableSides(EditableFeatures):
+    """The same for an estimator of two kinds of vectors, with ``transform`` and ``transform_y``."""
+
+    def explain(self, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Explanation:
+        """The features that a row of X and a row of y share; contributions add up to the cosine.
+
+        Args:
+            x: One vector ``(d,)`` or ``(1, d)``, as :meth:`transform` takes them.
+            y: One of the other kind. With one of the two left out: the active features of the
+                other alone, each with its share of 1.
+        """
+        rows = [
+            one_row(transform, row)
+            for transform, row in (
+                (self.transform, x),  # type: ignore[attr-defined]
+                (self.transform_y, y),  # type: ignore[attr-defined]
+            )
+            if row is not None
+        ]
+        if not rows:
+            raise ValueError("explain needs a row of X, a row of y, or both")
+        return explanation(rows[0], rows[-1], self.feature_names_)
+
+    def describe(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        texts: Sequence[str] | None = None,
+        labels: Sequence[Any] | None = None,
+        n_top: int = 20,
+        n_words: int = 3,
+    ) -> tuple[list[FeatureDescription], list[FeatureDescription]]:
+        """A description of each feature by its strongest rows of X, and one by those of y.
+
+        A feature means the same on both sides, so its two descriptions should agree. The names of
+        the second go to ``feature_names_``, from where :meth:`explain` and :meth:`edit` take them.
+
+        Args:
+            X: Vectors ``(n, d)``.
+            y: Their partners ``(n, d_y)``.
+            texts: One a pair: features are named by the words that set their texts apart.
+            labels: One a pair: the label mix; without texts, the commonest label is the name.
+            n_top: How many of a feature's strongest samples are looked at.
+            n_words: Words a feature.
+        """
+        Z_x, Z_y = self.transform(X), self.transform_y(y)  # type: ignore[attr-defined]
+        how: dict[str, Any] = {"texts": texts, "labels": labels, "n_top": n_top, "n_words": n_words}
+        of_x, of_y = described(Z_x, **how), described(Z_y, **how)
+        self.feature_names_ = [description.name for description in of_y]
+        return of_x, of_y
+
+
+def one_row(transform: Callable[[Any], Any], x: ArrayLike) -> NDArray[np.float64]:
+    """The features ``(n_components,)`` that a transform gives for one vector.
+
+    Args:
+        transform: Of an estimator, from ``(1, d)`` to dense or sparse features.
+        x: ``(d,)`` or ``(1, d)``.
+    """
+    row: Any = x if sparse.issparse(x) else np.atleast_2d(np.asarray(x))
+    if row.shape[0] != 1:
+        raise ValueError(f"explain takes one vector at a time, got {row.shape[0]} rows")
+    features = transform(row)
+    is_sparse: bool = sparse.issparse(features)
+    return np.asarray(features.toarray() if is_sparse else features, np.float64).ravel()

@@ -1,5 +1,7 @@
 """What becomes of a feature that is off for every sample? It starts anew at one of the samples."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -18,36 +20,63 @@ _ON_RATE = 0.01
 
 @torch.no_grad()
 def revive_dead(
-    encoder: Encoder, optimizer: Optimizer, hidden: Tensor, generator: torch.Generator
+    heads: Sequence[tuple[Encoder, Tensor]], optimizer: Optimizer, generator: torch.Generator
 ) -> int:
     """If most features are dead, point each of these at a sample drawn by chance.
 
     Some dead features are no harm: reviving all of them gives more features that say the same.
     A revived feature has weights of the usual length and is on for the 1 % of the samples most
-    like its own; the optimiser forgets what it knew of it.
+    like its own; the optimiser forgets what it knew of it. Of two heads, a feature that is dead in
+    one starts anew in both, at the two sides of the same pair.
 
     Args:
-        encoder: Its last layer changes in place; its mode is left as it was.
-        optimizer: Of the projector, AdamW.
-        hidden: Backbone outputs of the samples ``(n, h)``; some 4,096 of them are looked at.
+        heads: Encoders, whose last layers change in place and whose modes are left as they were,
+            each with the backbone's outputs of the samples ``(n, h)``; some 4,096 of them are
+            looked at.
+        optimizer: Of the projectors, AdamW.
         generator: Draws the samples.
 
     Returns:
         How many features were revived; if all are dead, none can be.
     """
-    was_training = encoder.projector.training
-    encoder.projector.eval()
-    some = torch.randperm(len(hidden), generator=generator)[:_N_SAMPLES].to(hidden.device)
-    inputs = encoder.projector[:-1](hidden[some])  # (n, width)
-    last = encoder.projector[-1]
-    assert isinstance(last, nn.Linear)
-    features = encoder.nonnegative(last(inputs))
-    encoder.projector.train(was_training)
-    dead = ~(unit_rows(features).abs() > ACTIVE_THRESHOLD).any(dim=0)  # (d,)
+    some = torch.randperm(len(heads[0][1]), generator=generator)[:_N_SAMPLES]
+    inputs = [_last_inputs(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
+    alive = [_alive(encoder, part) for (encoder, _), part in zip(heads, inputs, strict=True)]
+    dead = ~torch.stack(alive).all(dim=0)  # (d,)
     n_dead = int(dead.sum())
     if n_dead <= _MAX_DEAD_RATE * len(dead) or n_dead == len(dead):
         return 0
-    chosen = torch.randint(len(inputs), (n_dead,), generator=generator).to(hidden.device)
+    chosen = torch.randint(len(some), (n_dead,), generator=generator).to(dead.device)
+    for (encoder, _), part in zip(heads, inputs, strict=True):
+        _point(last_layer(encoder), part, dead, chosen, optimizer)
+    return n_dead
+
+
+def last_layer(encoder: Encoder) -> nn.Linear:
+    """The layer that makes the scores."""
+    last = encoder.projector[-1]
+    assert isinstance(last, nn.Linear)
+    return last
+
+
+def _last_inputs(encoder: Encoder, hidden: Tensor) -> Tensor:
+    """What reaches the last layer ``(n, width)``, in evaluation mode."""
+    was_training = encoder.projector.training
+    encoder.projector.eval()
+    inputs: Tensor = encoder.projector[:-1](hidden)
+    encoder.projector.train(was_training)
+    return inputs
+
+
+def _alive(encoder: Encoder, inputs: Tensor) -> Tensor:
+    features = encoder.nonnegative(last_layer(encoder)(inputs))
+    return (unit_rows(features).abs() > ACTIVE_THRESHOLD).any(dim=0)
+
+
+def _point(
+    last: nn.Linear, inputs: Tensor, dead: Tensor, chosen: Tensor, optimizer: Optimizer
+) -> None:
+    """Point the dead features of one layer at the chosen rows of its inputs."""
     toward = unit_rows(inputs[chosen] - inputs.mean(dim=0))
     weight = toward * last.weight[~dead].norm(dim=1).median()
     n_on = max(1, round(_ON_RATE * len(inputs)))
@@ -56,4 +85,3 @@ def revive_dead(
     for parameter in (last.weight, last.bias):
         for moment in ("exp_avg", "exp_avg_sq"):
             optimizer.state[parameter][moment][dead] = 0
-    return n_dead

@@ -1,4 +1,4 @@
-"""How is a fitted estimator kept? As the encoder's two files, with its own facts in the JSON."""
+"""How is a fitted estimator kept? As its encoders' files, with its own facts in the JSON."""
 
 import copy
 from pathlib import Path
@@ -17,9 +17,17 @@ _KEY = "estimator"
 
 
 def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
-    """Write a fitted NCL as ``config.json`` and ``model.safetensors``."""
-    estimator.encoder_.save(folder)
-    config = read_json(folder / CONFIG_FILE)
+    """Write a fitted estimator: ``config.json``, and ``model.safetensors`` of each encoder.
+
+    Args:
+        folder: Is made if it is not there. The encoder of an estimator with one lies in it, those
+            of an estimator with several in folders of their own.
+        estimator: Its ``encoder_folders`` names the attributes that are encoders.
+    """
+    for attribute, place in estimator.encoder_folders.items():
+        getattr(estimator, attribute).save(folder / place)
+    path = folder / CONFIG_FILE
+    config = read_json(path) if "" in estimator.encoder_folders.values() else {}
     params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items()}
     facts: dict[str, Any] = {
         "name": type(estimator).__name__,
@@ -33,7 +41,7 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     }
     if hasattr(estimator, "feature_names_in_"):
         facts["feature_names_in"] = estimator.feature_names_in_.tolist()
-    write_json(folder / CONFIG_FILE, {**config, _KEY: facts})
+    write_json(path, {**config, _KEY: facts})
 
 
 def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
@@ -45,13 +53,13 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
     facts = config.get(_KEY) if isinstance(config, dict) else None
     if not isinstance(facts, dict) or facts.get("name") != kind.__name__:
         raise ValueError(f"{path} does not describe a fitted {kind.__name__}")
-    (n_columns,) = config["sample_shape"]
     estimator = kind(**facts["params"])
-    # Building an encoder draws weights, which are then overwritten: leave torch's state alone.
-    with torch.random.fork_rng(devices=[]):
-        estimator.encoder_ = Encoder.load(folder, backbone=Projection(n_columns, facts["n_axes"]))
-    estimator.n_features_in_ = n_columns
-    estimator.threshold_ = facts["threshold"]
+    places = kind.encoder_folders
+    for (attribute, place), n_axes in zip(places.items(), _each(facts["n_axes"]), strict=True):
+        setattr(estimator, attribute, _read_encoder(folder / place, n_axes))
+    (estimator.n_features_in_,) = getattr(estimator, next(iter(places))).sample_shape
+    threshold = facts["threshold"]
+    estimator.threshold_ = tuple(threshold) if isinstance(threshold, list) else threshold
     estimator.history_ = facts["history"]
     estimator.expected_activation_ = np.array(facts["expected_activation"])
     estimator.n_alive_ = facts["n_alive"]
@@ -80,3 +88,17 @@ def _plain(value: object) -> Any:  # noqa: ANN401
     if isinstance(value, np.generic):
         return value.item()
     return None if isinstance(value, np.random.RandomState) else value
+
+
+def _each(value: Any) -> list[Any]:  # noqa: ANN401
+    return value if isinstance(value, list) else [value]
+
+
+def _read_encoder(folder: Path, n_axes: int) -> Encoder:
+    path = folder / CONFIG_FILE
+    if not path.exists():
+        raise FileNotFoundError(f"a part of the estimator is missing: there is no {path}")
+    (n_columns,) = read_json(path)["sample_shape"]
+    # Building an encoder draws weights, which are then overwritten: leave torch's state alone.
+    with torch.random.fork_rng(devices=[]):
+        return Encoder.load(folder, backbone=Projection(n_columns, n_axes))

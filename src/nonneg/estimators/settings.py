@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from pydantic import (
     Field,
+    NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
@@ -20,14 +21,20 @@ from nonneg.settings import Settings
 _RECTIFIED = ("relu", "rep_relu")
 
 
-class NCLSettings(Settings):
-    """The constructor's arguments of :class:`nonneg.NCL` with their ranges, without the seed."""
+class EstimatorSettings(Settings):
+    """A constructor's arguments with their ranges, without the seed."""
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> Self:
+        """The settings of an estimator's ``get_params()``; NumPy's numbers are read as numbers."""
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+        return cls.read({k: v for k, v in plain.items() if k != "random_state"})
+
+
+class HeadSettings(EstimatorSettings):
+    """What all estimators that train heads on vectors can be told."""
 
     n_components: PositiveInt
-    pairs: Literal["neighbors", "noise", "labels", "graph", "index"]
-    n_neighbors: PositiveInt
-    noise: PositiveFloat
-    denoise: Literal["auto", "none"] | PositiveInt
     hidden: NonNegativeInt
     temperature: PositiveFloat
     target_active: PositiveFloat | None
@@ -40,12 +47,6 @@ class NCLSettings(Settings):
     sparse_output: bool
     device: str
     verbose: NonNegativeInt
-
-    @classmethod
-    def of(cls, params: dict[str, Any]) -> Self:
-        """The settings of an estimator's ``get_params()``; NumPy's numbers are read as numbers."""
-        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
-        return cls.read({k: v for k, v in plain.items() if k != "random_state"})
 
     @property
     def torch_device(self) -> torch.device:
@@ -79,3 +80,28 @@ class NCLSettings(Settings):
                 f"target_active needs exact zeros: set nonnegative to {' or '.join(_RECTIFIED)}"
             )
         return self
+
+
+class NCLSettings(HeadSettings):
+    """Of :class:`nonneg.NCL`."""
+
+    pairs: Literal["neighbors", "noise", "labels", "graph", "index"]
+    n_neighbors: PositiveInt
+    noise: PositiveFloat
+    denoise: Literal["auto", "none"] | PositiveInt
+
+
+class CrossSettings(HeadSettings):
+    """Of :class:`nonneg.CrossNCL`."""
+
+    denoise: Literal["none"] | PositiveInt
+    noise: NonNegativeFloat
+
+
+class GraphSettings(EstimatorSettings):
+    """Of :class:`nonneg.GraphNCL`."""
+
+    n_components: PositiveInt
+    start: Literal["eigenvectors", "sampling", "random"]
+    max_steps: NonNegativeInt
+    tolerance: NonNegativeFloat

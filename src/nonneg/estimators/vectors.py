@@ -36,7 +36,7 @@ def dense_rows(X: Any, rows: slice | np.ndarray[Any, Any]) -> Tensor:  # noqa: A
     return torch.from_numpy(np.array(part, dtype=np.float32, order="C"))
 
 
-def check_finite(X: Any) -> None:  # noqa: ANN401
+def check_finite(X: Any, name: str = "X") -> None:  # noqa: ANN401
     """Raise a sentence with the numbers of the rows that hold NaN or infinity."""
     bad: list[int] = []
     for rows, part in tiles(X):
@@ -45,6 +45,6 @@ def check_finite(X: Any) -> None:  # noqa: ANN401
     if bad:
         shown = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
         raise ValueError(
-            f"X holds NaN or infinity (or numbers beyond float32) in {len(bad)} of {X.shape[0]} "
-            f"rows: {shown}; remove or repair them"
+            f"{name} holds NaN or infinity (or numbers beyond float32) in {len(bad)} of "
+            f"{X.shape[0]} rows: {shown}; remove or repair them"
         )

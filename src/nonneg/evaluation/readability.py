@@ -8,22 +8,14 @@ from nonneg.evaluation.subject import NotMeasurableError, Subject, whole
 
 
 def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
-    """Sparsity, dead features, class consistency, purity, correlation and rank of test features."""
-    z, y, settings = subject.new.encoded.features, subject.new.labels, subject.settings
-    chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
+    """Sparsity, dead features, class consistency, purity, correlation and rank of test features.
+
+    Without labels, those that need none.
+    """
+    z = subject.new_encoded.features
     watch("sparsity")
     sparsity = metrics.sparsity(z)
-    watch("class consistency")
-    consistency = metrics.class_consistency(z, y, n_bootstrap=settings.n_bootstrap, **chance)
-    frequent = metrics.class_consistency(z, y, min_active=settings.top, **chance)
-    watch("purity")
-    purity = metrics.top_purity(z, y, settings.top, **chance)
-    watch("correlation and rank")
-    correlation = metrics.feature_correlation(z)
-    reference = whole(subject.test).flatten(1).float()
-    monosemanticity = metrics.monosemanticity(z, reference)
-    low, high = consistency.interval or (None, None)
-    return {
+    figures: Figures = {
         "sparsity": Figure(
             sparsity.value, is_rate=True, beside={"n_zero_rows": sparsity.n_zero_rows}
         ),
@@ -35,6 +27,33 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
             is_rate=True,
             beside={"n_alive": sparsity.n_alive, "n_dead": sparsity.n_dead},
         ),
+    }
+    if subject.test.labels is not None:
+        figures |= _of_classes(subject, watch)
+    watch("correlation and rank")
+    reference = whole(subject.test).flatten(1).float()
+    monosemanticity = metrics.monosemanticity(z, reference)
+    return figures | {
+        "correlation": Figure(metrics.feature_correlation(z).value, higher_is_better=False),
+        "effective_rank": Figure(metrics.effective_rank(z).value),
+        "monosemanticity_inputs": Figure(
+            monosemanticity.value,
+            higher_is_better=True,
+            beside={"null": monosemanticity.null, "reference": "raw inputs"},
+        ),
+    }
+
+
+def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
+    z, y, settings = subject.new.encoded.features, subject.new.labels, subject.settings
+    chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
+    watch("class consistency")
+    consistency = metrics.class_consistency(z, y, n_bootstrap=settings.n_bootstrap, **chance)
+    frequent = metrics.class_consistency(z, y, min_active=settings.top, **chance)
+    watch("purity")
+    purity = metrics.top_purity(z, y, settings.top, **chance)
+    low, high = consistency.interval or (None, None)
+    return {
         "class_consistency": Figure(
             consistency.value,
             higher_is_better=True,
@@ -56,13 +75,6 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
             beside={"null": purity.null, "n_features": purity.averaged_over},
         ),
         "class_entropy": Figure(metrics.class_entropy(z, y).value, higher_is_better=False),
-        "correlation": Figure(correlation.value, higher_is_better=False),
-        "effective_rank": Figure(metrics.effective_rank(z).value),
-        "monosemanticity_inputs": Figure(
-            monosemanticity.value,
-            higher_is_better=True,
-            beside={"null": monosemanticity.null, "reference": "raw inputs"},
-        ),
     }
 
 

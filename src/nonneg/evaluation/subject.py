@@ -65,7 +65,12 @@ class Subject:
     @cached_property
     def new(self) -> Known:
         """The test samples."""
-        return self._known(self.test)
+        return Known(self.new_encoded, _labels(self.test))
+
+    @cached_property
+    def new_encoded(self) -> Encoded:
+        """The test samples, with labels or without."""
+        return self._encoded(self.test)
 
     @cached_property
     def seen_elsewhere(self) -> Known:
@@ -84,12 +89,18 @@ class Subject:
         return self.elsewhere
 
     def _known(self, data: Data) -> Known:
-        if data.labels is None:
-            raise NotMeasurableError(f"{data.name} has no labels")
+        labels = _labels(data)
+        return Known(self._encoded(data), labels)
+
+    def _encoded(self, data: Data) -> Encoded:
         encoded = encoded_together(self.encoder, data)
-        return Known(
-            encoded if self.classifier is None else self.classifier.as_read(encoded), data.labels
-        )
+        return encoded if self.classifier is None else self.classifier.as_read(encoded)
+
+
+def _labels(data: Data) -> Tensor:
+    if data.labels is None:
+        raise NotMeasurableError(f"{data.name} has no labels")
+    return data.labels
 
 
 def some(known: Known, n: int, *, seed: int) -> Known:

@@ -1,0 +1,316 @@
+"""Do features mean the same on both sides? Retrieval across images, captions, claims; communities.
+
+The variable NONNEG_EMBEDDINGS names a folder with ``flickr_images.npy`` (EfficientNet-Lite0, one
+row an image), ``flickr_captions.npy`` (MiniLM), ``flickr_groups.npy`` (the image of each caption),
+``flickr_splits.npy`` (train, dev or test of each image); and with ``scifact_corpus.npy``,
+``scifact_titles.npy``, ``scifact_queries_{train,test}.npy`` (MiniLM), ``scifact_corpus_ids.json``
+and ``scifact_queries_{train,test}_raw.json`` (each claim with its relevant ids). Settings were
+chosen on the development images; the figures are of the test images. The planted graphs need no
+files.
+
+    NONNEG_EMBEDDINGS=folder python -m benchmarks.modalities
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from nonneg import NCL, CrossNCL, GraphNCL, metrics
+from nonneg.estimators import nearest_samples
+from nonneg.factorization import graph_world, identification_score, train_table
+
+VARIABLE = "NONNEG_EMBEDDINGS"
+SEEDS = (0, 1, 2)
+FILES = [
+    *(f"flickr_{part}.npy" for part in ("images", "captions", "groups", "splits")),
+    *(f"scifact_{part}.npy" for part in ("corpus", "titles", "queries_train", "queries_test")),
+    "scifact_corpus_ids.json",
+    "scifact_queries_train_raw.json",
+    "scifact_queries_test_raw.json",
+]
+# The one switch: everything else is the same.
+FLICKR: dict[str, dict[str, Any]] = {
+    "CrossNCL": {},
+    "the same, signed": {"nonnegative": "identity"},
+}
+
+Vectors = NDArray[np.float32]
+Runs = dict[str, list[dict[str, float]]]
+
+
+class Claims(NamedTuple):
+    """Claims and, for each, the rows of the abstracts that bear on it."""
+
+    vectors: Vectors
+    relevant: list[list[int]]
+
+
+def missing() -> str | None:
+    """Why the retrieval part cannot run, or None if it can."""
+    folder = os.environ.get(VARIABLE)
+    if folder is None:
+        return f"set {VARIABLE} to a folder of prepared vectors"
+    absent = [name for name in FILES if not (Path(folder) / name).exists()]
+    return f"{folder} lacks {', '.join(absent)}" if absent else None
+
+
+def section() -> str:
+    """All tables as Markdown."""
+    reason = missing()
+    parts = [f"Retrieval was skipped: {reason}."] if reason is not None else [_flickr(), _scifact()]
+    return "\n\n".join([*parts, _graphs()])
+
+
+def measure_flickr() -> Runs:
+    """For each version the figures of each seed, on the test images."""
+    images, captions, groups, splits = (
+        np.load(_folder() / f"flickr_{part}.npy")
+        for part in ("images", "captions", "groups", "splits")
+    )
+    here = splits[groups] == "train"
+    tested, told = np.flatnonzero(splits == "test"), splits[groups] == "test"
+    place = np.searchsorted(tested, groups[told])  # the image of each caption, among the tested
+    found: Runs = {}
+    for name, settings in FLICKR.items():
+        for seed in SEEDS:
+            began = time.perf_counter()
+            both = CrossNCL(**settings, random_state=seed)
+            both.fit(images[groups[here]], captions[here], groups=groups[here])
+            seconds = time.perf_counter() - began
+            Z_images, Z_captions = both.transform(images[tested], captions[told])
+            belongs = place == np.arange(len(tested))[:, None]  # (images, captions)
+            figures = {
+                **_recalls("captions", Z_images, Z_captions, belongs),
+                **_recalls("images", Z_captions, Z_images, belongs.T),
+                "active_images": float(metrics.active_per_sample(Z_images)),
+                "active_captions": float(metrics.active_per_sample(Z_captions)),
+                "alive": both.n_alive_,
+                "seconds": seconds,
+            }
+            found.setdefault(name, []).append(figures)
+    return found
+
+
+def measure_scifact() -> Runs:
+    """For each method nDCG@10 of the test claims among all abstracts."""
+    folder = _folder()
+    corpus, titles = (np.load(folder / f"scifact_{part}.npy") for part in ("corpus", "titles"))
+    train, test = _claims("train"), _claims("test")
+    claim, abstract = _listed(train)
+    queries = np.concatenate([train.vectors[claim], titles])
+    answers = np.concatenate([corpus[abstract], corpus])
+    numbers = np.concatenate([abstract, np.arange(len(corpus))])
+    asked = np.concatenate([claim, len(train.vectors) + np.arange(len(corpus))])
+    groups = _together(asked, numbers)
+    n_own = len(claim)
+
+    def across(n_pairs: int, **settings: Any) -> Callable[[int], tuple[Any, Any]]:  # noqa: ANN401
+        def features(seed: int) -> tuple[Any, Any]:
+            both = CrossNCL(**settings, random_state=seed)
+            both.fit(queries[:n_pairs], answers[:n_pairs], groups=groups[:n_pairs])
+            return both.transform(test.vectors, corpus)
+
+        return features
+
+    def alone(seed: int) -> tuple[Any, Any]:
+        ncl = NCL(random_state=seed).fit(corpus)
+        return ncl.transform(test.vectors), ncl.transform(corpus)
+
+    methods: dict[str, Callable[[int], tuple[Any, Any]]] = {
+        "dense": lambda _: (test.vectors, corpus),
+        "NCL on the abstracts, no pairs": alone,
+        f"CrossNCL, {n_own} claims and abstracts": across(n_own),
+        "CrossNCL, and titles of abstracts": across(len(queries)),
+        "the same, signed": across(len(queries), nonnegative="identity"),
+    }
+    found: Runs = {}
+    for name, features in methods.items():
+        for seed in SEEDS[: 1 if name == "dense" else None]:
+            Z_claims, Z_abstracts = features(seed)
+            found.setdefault(name, []).append(
+                {
+                    "ndcg": ndcg_at_10(Z_claims, Z_abstracts, test.relevant),
+                    "active": float(metrics.active_per_sample(Z_claims)),
+                }
+            )
+    return found
+
+
+def measure_graphs(n_nodes: int = 2_000, n_communities: int = 50, n_edges: int = 30_000) -> Runs:
+    """For each way to start, how well planted communities are found, and how long it takes."""
+    methods: dict[str, Callable[[Any, int], Any]] = {
+        "GraphNCL": lambda A, seed: GraphNCL(n_communities, random_state=seed).fit_transform(A),
+        "GraphNCL, start=sampling": lambda A, seed: GraphNCL(
+            n_communities, start="sampling", random_state=seed
+        ).fit_transform(A),
+        "GraphNCL, start=random": lambda A, seed: GraphNCL(
+            n_communities, start="random", random_state=seed
+        ).fit_transform(A),
+        "drawn edges only": lambda A, seed: train_table(
+            graph_world(A), n_communities, np.random.default_rng(seed), batch_size=n_nodes
+        ),
+        "a random table": lambda A, seed: GraphNCL(
+            n_communities, start="random", max_steps=0, random_state=seed
+        ).fit_transform(A),
+    }
+    found: Runs = {}
+    for seed in SEEDS:
+        graph, members = planted_graph(n_nodes, n_communities, n_edges, seed)
+        for name, features in methods.items():
+            began = time.perf_counter()
+            score = identification_score(features(graph, seed), members)
+            seconds = time.perf_counter() - began
+            figures = {"match": score.value, "worst": score.per_feature.min(), "seconds": seconds}
+            found.setdefault(name, []).append(figures)
+    return found
+
+
+def planted_graph(
+    n_nodes: int, n_communities: int, n_edges: int, seed: int
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+    """A graph whose edges are drawn inside communities, and the memberships of its nodes.
+
+    Each node is in one community, every second by chance in another too, half of it in each. Nodes
+    that drew no edge are left out.
+    """
+    rng = np.random.default_rng(seed)
+    members = np.zeros((n_nodes, n_communities))
+    first = rng.integers(n_communities, size=n_nodes)
+    members[np.arange(n_nodes), first] = 1
+    twice = np.flatnonzero(rng.random(n_nodes) < 0.5)
+    second = first + rng.integers(1, n_communities, size=n_nodes)
+    members[twice, second[twice] % n_communities] = 1
+    members /= members.sum(axis=1, keepdims=True)
+    ends = np.concatenate(
+        [
+            rng.choice(n_nodes, size=(2, n_edges // n_communities), p=share / share.sum())
+            for share in members.T
+        ],
+        axis=1,
+    )
+    ends = ends[:, ends[0] != ends[1]]
+    shape = (n_nodes, n_nodes)
+    half = sparse.coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=shape).tocsr()
+    graph = half + half.T
+    joined = np.flatnonzero(np.asarray(graph.sum(axis=1)) > 0)
+    return graph[joined][:, joined], members[joined]
+
+
+def ndcg_at_10(Z_claims: Any, Z_abstracts: Any, relevant: list[list[int]]) -> float:  # noqa: ANN401
+    """The mean over claims of the discounted gain of the ten nearest, as a share of the best."""
+    gains = []
+    found = nearest_samples(Z_claims, Z_abstracts, k=10).numbers.tolist()
+    for nearest, wanted in zip(found, relevant, strict=True):
+        gain = sum(1 / math.log2(i + 2) for i, row in enumerate(nearest) if row in wanted)
+        best = sum(1 / math.log2(i + 2) for i in range(min(10, len(wanted))))
+        gains.append(gain / best)
+    return float(np.mean(gains))
+
+
+def _flickr() -> str:
+    heads = ["Flickr8k (half), 550 test images", "captions of an image: R@1", "R@5", "R@10"]
+    heads += ["image of a caption: R@1", "R@5", "R@10"]
+    heads += ["active an image", "a caption", "alive", "fit, s"]
+    keys = [f"{side}_{k}" for side in ("captions", "images") for k in (1, 5, 10)]
+    return _table(
+        heads,
+        [
+            [
+                name,
+                *(_mean(runs, key, 1, scale=100) for key in keys),
+                _mean(runs, "active_images", 1),
+                _mean(runs, "active_captions", 1),
+                _mean(runs, "alive", 0),
+                _mean(runs, "seconds", 0),
+            ]
+            for name, runs in measure_flickr().items()
+        ],
+    )
+
+
+def _scifact() -> str:
+    rows = [
+        [name, _mean(runs, "ndcg", 3), _mean(runs, "active", 1)]
+        for name, runs in measure_scifact().items()
+    ]
+    return _table(["SciFact, 300 test claims", "nDCG@10", "active a claim"], rows)
+
+
+def _graphs() -> str:
+    rows = [
+        [name, _mean(runs, "match", 3), _mean(runs, "worst", 3), _mean(runs, "seconds", 2)]
+        for name, runs in measure_graphs().items()
+    ]
+    title = "50 overlapping communities of 2,000 nodes"
+    return _table([title, "matched cosine", "worst community", "s"], rows)
+
+
+def _recalls(
+    name: str,
+    Z_query: Any,  # noqa: ANN401
+    Z_gallery: Any,  # noqa: ANN401
+    belongs: NDArray[np.bool_],
+) -> dict[str, float]:
+    """The share of queries with something that belongs to them among the nearest 1, 5 and 10."""
+    nearest = nearest_samples(Z_query, Z_gallery, k=10).numbers  # (n, 10)
+    hit = np.take_along_axis(belongs, nearest.clip(min=0), axis=1) & (nearest >= 0)
+    return {f"{name}_{k}": float(hit[:, :k].any(axis=1).mean()) for k in (1, 5, 10)}
+
+
+def _claims(part: str) -> Claims:
+    folder = _folder()
+    ids = json.loads((folder / "scifact_corpus_ids.json").read_text())
+    row = {name: i for i, name in enumerate(ids)}
+    raw = json.loads((folder / f"scifact_queries_{part}_raw.json").read_text())
+    vectors = np.load(folder / f"scifact_queries_{part}.npy")
+    relevant = [[row[str(name)] for name in claim["relevant"]] for claim in raw]
+    kept = [i for i, rows in enumerate(relevant) if rows]
+    return Claims(vectors[kept], [relevant[i] for i in kept])
+
+
+def _listed(claims: Claims) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each pair of a claim and an abstract, by their rows."""
+    pairs = [(i, row) for i, rows in enumerate(claims.relevant) for row in rows]
+    claim, abstract = np.array(pairs).T
+    return claim, abstract
+
+
+def _together(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int32]:
+    """A number for each pair, equal where pairs are linked by a claim or an abstract."""
+    n_left, n_right = left.max() + 1, right.max() + 1
+    n = n_left + n_right
+    links = sparse.coo_array((np.ones(len(left)), (left, n_left + right)), shape=(n, n))
+    return connected_components(links, directed=False)[1][left]
+
+
+def _folder() -> Path:
+    return Path(os.environ[VARIABLE])
+
+
+def _mean(runs: list[dict[str, float]], key: str, digits: int, scale: float = 1) -> str:
+    values = [scale * run[key] for run in runs]
+    mean = f"{np.mean(values):,.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):,.{digits}f}"
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def main() -> None:
+    """Print all tables."""
+    print(section())
+
+
+if __name__ == "__main__":
+    main()

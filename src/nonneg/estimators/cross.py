@@ -1,0 +1,189 @@
+"""What do two kinds of vectors share? ``CrossNCL``: features that mean one thing on both sides."""
+
+from collections.abc import Hashable, Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg.encoder import Encoder
+from nonneg.estimators.checking import (
+    checked_pairs,
+    checked_partners,
+    checked_vectors,
+    group_numbers,
+)
+from nonneg.estimators.cross_learning import learn_across
+from nonneg.estimators.fitted import FittedFeatures, n_axes
+from nonneg.estimators.output import features_of
+from nonneg.estimators.reading import ReadableSides
+from nonneg.estimators.settings import CrossSettings
+
+FeatureArray = NDArray[np.float32] | sparse.csr_array
+
+
+class CrossNCL(ReadableSides, FittedFeatures):
+    """Sparse, non-negative features that two kinds of vectors share, such as images and captions.
+
+    Each side is centred, scaled to one length and has a rectified head of its own; both learn by
+    the symmetric InfoNCE that row i of X and row i of y belong together. A feature's strongest
+    images and strongest captions are then about the same thing. Features are compared by cosine.
+
+    Args:
+        n_components: Number of features.
+        denoise: How many principal axes of each side are kept; ``"none"`` keeps all.
+        noise: Standard deviation of the disturbance of both sides while training, against learning
+            pairs by heart; entries have size 1.
+        hidden: Width of the heads' inner layers; 0 for one linear map each.
+        temperature: Of InfoNCE: the higher, the fewer features are on.
+        target_active: Mean number of active features a row, on either side: the weakest of a row
+            are dropped, or biases raised while training. None leaves it to the temperature.
+        max_active: The most features that ``transform`` leaves on in a row, the largest.
+        nonnegative: A key of ``nonneg.nonnegative.TRANSFORMS``; ``"identity"`` is the same with
+            signed features.
+        max_epochs: Most passes over the pairs. Without limits: ten passes, but at least 300 steps.
+        max_steps: Most optimiser steps.
+        batch_size: Pairs a step; of fewer pairs, all.
+        learning_rate: At its peak.
+        sparse_output: Whether ``transform`` gives SciPy CSR arrays.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+        random_state: Seed or generator of everything drawn.
+        verbose: 1 shows a progress bar.
+
+    Attributes:
+        encoder_x_: The fitted :class:`nonneg.Encoder` of X, on the CPU; ``encoder_y_`` that of y.
+        n_axes_: How many principal axes of each side were kept.
+        threshold_: Features below this share of their row's length are dropped, for a target; one
+            for each side.
+        expected_activation_: Mean activation of each feature, rows scaled to length 1, mean of
+            both sides ``(d,)``; ``rank_`` has the feature numbers, strongest first.
+        n_alive_: Features that are on for some training row of *both* sides; ``n_dead_`` counts
+            the others.
+        n_features_y_in_: Columns of y.
+        n_iter_: Steps taken; ``history_`` has about twenty records on the way.
+        feature_names_: What :meth:`describe` called the features; empty before.
+
+    Example:
+        >>> kind = np.repeat(np.arange(4), 25)  # four kinds of things, seen in two ways
+        >>> X, y = np.eye(4)[kind], np.eye(6)[kind + 2]
+        >>> both = CrossNCL(16, temperature=0.2, noise=0.3, max_steps=60, random_state=0)
+        >>> both = both.fit(X, y, groups=kind)
+        >>> Z_x, Z_y = both.transform(X, y)
+        >>> Z_x.shape, Z_y.shape
+        ((100, 16), (100, 16))
+        >>> both.explain(X[0], y[0]).cosine > 0.9, both.explain(X[0], y[99]).cosine < 0.1
+        (True, True)
+    """
+
+    encoder_folders: ClassVar[dict[str, str]] = {"encoder_x_": "x", "encoder_y_": "y"}
+
+    def __init__(
+        self,
+        n_components: int = 1024,
+        *,
+        denoise: str | int = "none",
+        noise: float = 1.0,
+        hidden: int = 512,
+        temperature: float = 0.07,
+        target_active: float | None = None,
+        max_active: int | None = None,
+        nonnegative: str = "rep_relu",
+        max_epochs: int | None = None,
+        max_steps: int | None = None,
+        batch_size: int = 512,
+        learning_rate: float = 1e-3,
+        sparse_output: bool = False,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.denoise = denoise
+        self.noise = noise
+        self.hidden = hidden
+        self.temperature = temperature
+        self.target_active = target_active
+        self.max_active = max_active
+        self.nonnegative = nonnegative
+        self.max_epochs = max_epochs
+        self.max_steps = max_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.sparse_output = sparse_output
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None, *, groups: Iterable[Hashable] | None = None
+    ) -> Self:
+        """Learn the features that X and y share.
+
+        Args:
+            X: ``(n, d)``: an array of any order and real type, a memory map, which is read tile by
+                tile, or SciPy sparse. An image with five captions stands here five times.
+            y: ``(n, d_y)``, of the same kinds; ``(n,)`` is read as one column. Row i belongs to
+                row i of X.
+            groups: ``(n,)``: rows with the same label are about the same thing and never serve as
+                negatives of each other. Without it, every row is a thing of its own.
+        """
+        settings = CrossSettings.of(self.get_params(deep=False))
+        vectors, partners = checked_pairs(self, X, y)
+        numbers = group_numbers(groups, vectors.shape[0])
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        (x_side, y_side), self.history_ = learn_across(vectors, partners, numbers, settings, seed)
+        self.encoder_x_, self.encoder_y_ = x_side.encoder, y_side.encoder
+        self.threshold_ = (x_side.threshold, y_side.threshold)
+        self.expected_activation_ = (x_side.expected_activation + y_side.expected_activation) / 2
+        self.n_alive_ = int((x_side.alive & y_side.alive).sum())
+        self.feature_names_: list[str] = []
+        self._warn_of_dead()
+        return self
+
+    def transform(
+        self, X: ArrayLike, y: ArrayLike | None = None
+    ) -> FeatureArray | tuple[FeatureArray, FeatureArray]:
+        """The features of X, float32 ``(n, n_components)``, or of X and of y; CSR if so set.
+
+        Args:
+            X: ``(n, d)``, of any kind that :meth:`fit` takes; read tile by tile.
+            y: ``(m, d_y)``, any number of rows; see also :meth:`transform_y`.
+        """
+        check_is_fitted(self)
+        Z = self._features(self.encoder_x_, checked_vectors(self, X, reset=False), 0)
+        return Z if y is None else (Z, self.transform_y(y))
+
+    def transform_y(self, y: ArrayLike) -> FeatureArray:
+        """The features of y alone, such as queries to a gallery of X; ``(m, n_components)``."""
+        check_is_fitted(self)
+        return self._features(self.encoder_y_, checked_partners(y, self.n_features_y_in_), 1)
+
+    @property
+    def n_features_y_in_(self) -> int:
+        """Columns of y."""
+        return self.encoder_y_.sample_shape[0]
+
+    @property
+    def n_axes_(self) -> tuple[int, int]:
+        """How many principal axes of X and of y were kept."""
+        return n_axes(self.encoder_x_), n_axes(self.encoder_y_)
+
+    def _features(self, encoder: Encoder, vectors: Any, side: int) -> FeatureArray:  # noqa: ANN401
+        settings = CrossSettings.of(self.get_params(deep=False))
+        return features_of(
+            encoder,
+            vectors,
+            device=settings.torch_device,
+            threshold=self.threshold_[side],
+            max_active=settings.max_active,
+            sparse_output=settings.sparse_output,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
