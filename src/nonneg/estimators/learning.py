@@ -11,7 +11,7 @@ from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators.denoising import fitted_projection
 from nonneg.estimators.fitting import fit_head
 from nonneg.estimators.heads import FitSettings, Record
-from nonneg.estimators.progress import progress_bar
+from nonneg.estimators.progress import progress_bar, stage
 from nonneg.estimators.projection import Projection
 from nonneg.estimators.revival import last_layer
 from nonneg.estimators.schedule import step_budget
@@ -57,19 +57,25 @@ def learn(
         given: Labels, graph or index pairs, where ``settings.pairs`` needs them.
         seed: Of everything drawn; torch's own generator is left alone.
     """
-    projection = fitted_projection(X, settings.denoise, seed)
-    hidden = hidden_vectors(X, projection, settings)
-    pairs = partners(settings, hidden, given)
+    is_shown = settings.verbose > 0
+    with stage(f"denoising {X.shape[0]:,} samples", shown=is_shown):
+        projection = fitted_projection(X, settings.denoise, seed)
+        hidden = hidden_vectors(X, projection, settings)
+    with stage(f"looking for partners of {X.shape[0]:,} samples", shown=is_shown):
+        pairs = partners(settings, hidden, given)
     encoder = new_encoder(projection, settings, seed)
     steps = fit_settings(settings, len(hidden), seed)
-    with progress_bar(steps.n_steps, shown=settings.verbose > 0) as progress:
+    with progress_bar(steps.n_steps, shown=is_shown) as progress:
         history = fit_head(encoder, hidden, pairs, steps, progress)
     return learnt_side(encoder, hidden, settings.target_active, seed), history
 
 
 def hidden_vectors(X: Any, projection: Projection, settings: HeadSettings) -> Tensor:  # noqa: ANN401
     """The backbone's output of all vectors ``(n, h)``, on the device to train on."""
-    hidden = torch.cat([projection(part) for _, part in tiles(X)])
+    # Filled in place: of many samples there is no room for two copies.
+    hidden = torch.empty(X.shape[0], projection.hidden_size)
+    for rows, part in tiles(X):
+        hidden[rows] = projection(part)
     return hidden.to(settings.torch_device)
 
 

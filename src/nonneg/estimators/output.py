@@ -37,7 +37,7 @@ def features_of(
     encoder.to(device)
     parts: list[sparse.csr_array] = []
     dense = np.empty((0 if sparse_output else X.shape[0], n_features), dtype=np.float32)
-    for rows, part in tiles(X):
+    for rows, part in tiles(X, width=n_features):
         features = encoder(part.to(device)).features
         if threshold > 0:
             features = above_threshold(features, threshold)

@@ -3,10 +3,21 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from nonneg.estimators.heads import Progress as Report
 from nonneg.estimators.heads import Record
+
+
+@contextmanager
+def stage(text: str, *, shown: bool) -> Iterator[None]:
+    """Say what is being done for as long as it takes, if anything is to be shown."""
+    if not shown:
+        yield
+        return
+    with Console().status(text):
+        yield
 
 
 @contextmanager

@@ -3,26 +3,28 @@
 import math
 
 _N_EPOCHS = 10
-_MIN_STEPS = 300
+_MIN_STEPS, _MAX_STEPS = 300, 3000
 _WARMUP_RATE = 0.1
 
 
 def step_budget(
     n_samples: int, batch_size: int, *, max_epochs: int | None, max_steps: int | None
 ) -> int:
-    """How many steps to take: ten passes over the samples, but at least 300 steps.
+    """How many steps to take: ten passes over the samples, but from 300 to 3,000 steps.
 
     A limit that is given takes the place of this rule; of two limits the first that is reached.
 
     Example:
         >>> step_budget(15_000, 512, max_epochs=None, max_steps=None)
         300
+        >>> step_budget(1_000_000, 512, max_epochs=None, max_steps=None)
+        3000
         >>> step_budget(15_000, 512, max_epochs=2, max_steps=1_000)
         58
     """
     n_batches = max(1, n_samples // batch_size)
     if max_epochs is None and max_steps is None:
-        return max(_MIN_STEPS, _N_EPOCHS * n_batches)
+        return min(max(_MIN_STEPS, _N_EPOCHS * n_batches), _MAX_STEPS)
     limits = [max_steps, None if max_epochs is None else max_epochs * n_batches]
     return min(limit for limit in limits if limit is not None)
 

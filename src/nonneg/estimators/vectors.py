@@ -12,18 +12,19 @@ from torch import Tensor
 _TILE_ENTRIES = 1 << 22
 
 
-def tiles(X: Any) -> Iterator[tuple[slice, Tensor]]:  # noqa: ANN401
+def tiles(X: Any, *, width: int = 1) -> Iterator[tuple[slice, Tensor]]:  # noqa: ANN401
     """All rows from first to last, some at a time, as dense float32.
 
     Args:
         X: A NumPy array or memory map of any order and real type, or SciPy CSR, ``(n, d)``.
+        width: Columns of what a tile becomes, where these may be more than its own.
 
     Example:
         >>> [(rows, part.shape[0]) for rows, part in tiles(np.eye(3))]
         [(slice(0, 3, None), 3)]
     """
     n_samples, n_columns = X.shape
-    step = max(1, _TILE_ENTRIES // n_columns)
+    step = max(1, _TILE_ENTRIES // max(n_columns, width))
     for start in range(0, n_samples, step):
         rows = slice(start, min(start + step, n_samples))
         yield rows, dense_rows(X, rows)
