@@ -219,7 +219,7 @@ SUPERVISED = Plan(
         "sparsity": "sparsity, %",
     },
     sections=("classification", "properties"),
-    grid=Grid("optimizer.lr", 2e-3, 3.0, figure="classifier", section="classification"),
+    grid=Grid("optimizer.lr", 6e-3, 3.0, figure="classifier", section="classification"),
     paper={
         ("CE", "classifier"): "76.1",
         ("NCE", "classifier"): "78.6",
