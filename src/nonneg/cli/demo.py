@@ -1,7 +1,7 @@
 """``nonneg demo``: CL and NCL on embedded data, side by side, in about a minute."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +12,17 @@ from rich.table import Table
 
 from nonneg.encoder import Encoder
 from nonneg.evaluation import Summary, summary
+from nonneg.evaluation.figure import Figure
 from nonneg.experiments import Experiment, load_split, read_experiment, run_experiment
 from nonneg.files import write_json
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where runs, table and picture go.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Where runs, table, picture and atlas go.")] = Path(
+        "demo"
+    ),
 ) -> None:
-    """Train CL and NCL on scikit-learn's digits with the same seed, and compare them.
+    """Train CL and NCL on scikit-learn's digits with the same seed, compare them, show them.
 
     Runs that are already there are not trained again.
 
@@ -45,6 +48,8 @@ def demo(
     console.print(
         f"the strongest samples of the main features: {out / 'features.png'}", soft_wrap=True
     )
+    _write_atlas(out, summaries)
+    console.print(f"all features, in a browser: {out / 'atlas.html'}", soft_wrap=True)
 
 
 def _folder(out: Path, method: str) -> Path:
@@ -66,6 +71,25 @@ def _write_montage(out: Path, experiment: Experiment) -> None:
     }
     images = test.fetch(torch.arange(len(test)))
     save_figure(montage(images, features), out / "features.png")
+
+
+def _write_atlas(out: Path, summaries: dict[str, Summary]) -> None:
+    from nonneg.cli.report_sources import Extras, RunData, atlas_of
+    from nonneg.report import write_atlas
+
+    atlas = atlas_of(
+        _folder(out, "NCL"), against=_folder(out, "CL"), extras=Extras(), data=RunData()
+    )
+    accuracies = {
+        method: {
+            "probe_hidden": Figure(s.probe_accuracy, higher_is_better=True, is_rate=True),
+            "knn_features": Figure(s.knn_accuracy, higher_is_better=True, is_rate=True),
+        }
+        for method, s in summaries.items()
+    }
+    # The notes ask for an evaluation; its accuracies are here.
+    story = replace(atlas.story, figures=accuracies, notes=())
+    write_atlas(out / "atlas.html", replace(atlas, story=story))
 
 
 def _table(summaries: dict[str, Summary]) -> Table:

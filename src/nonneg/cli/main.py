@@ -6,7 +6,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from nonneg.cli import compare, demo, embed, evaluate, presets, theory, train
+from nonneg.cli import (
+    compare,
+    demo,
+    embed,
+    evaluate,
+    fit,
+    presets,
+    report,
+    reproduce,
+    theory,
+    train,
+)
 
 app = typer.Typer(
     name="nonneg",
@@ -22,7 +33,10 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("presets")(presets.presets)
+app.command("fit")(fit.fit)
 app.command("embed")(embed.embed)
+app.command("report")(report.report)
+app.command("reproduce")(reproduce.reproduce)
 app.command("theory")(theory.theory)
 
 

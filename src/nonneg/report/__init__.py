@@ -1,5 +1,20 @@
-"""What people look at: figures and tables of features."""
+"""What people look at: the atlas, figures and tables of features."""
 
+from nonneg.report.atlas import Atlas
 from nonneg.report.montage import montage, save_figure, top_samples
+from nonneg.report.samples import Samples
+from nonneg.report.story import SelectionPoint, Story, Training
+from nonneg.report.writing import WrittenAtlas, write_atlas
 
-__all__ = ["montage", "save_figure", "top_samples"]
+__all__ = [
+    "Atlas",
+    "Samples",
+    "SelectionPoint",
+    "Story",
+    "Training",
+    "WrittenAtlas",
+    "montage",
+    "save_figure",
+    "top_samples",
+    "write_atlas",
+]

@@ -1,0 +1,145 @@
+"""What can a report read? Features, texts, labels and images from files of any user."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nonneg.data import Data, ImageFolder, numbered, read_labels
+from nonneg.feature_file import FeatureArray, read_features
+from nonneg.files import read_json
+from nonneg.report.samples import Images, Samples
+
+# Thumbnails are no larger, so larger images need not be read.
+_THUMBNAIL = 64
+
+
+def features_of_file(path: Path) -> tuple[FeatureArray, dict[str, NDArray[Any]]]:
+    """The features of an npz file (see ``nonneg embed``) or of an npy file, and what is beside."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is neither a run folder nor a file; give a folder that nonneg train or "
+            "nonneg fit made, or a file of features"
+        )
+    if path.suffix != ".npy":
+        return read_features(path)
+    try:
+        return np.load(path, allow_pickle=False), {}
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not a readable npy file ({error})") from error
+
+
+def samples_of_file(path: Path) -> Samples:
+    """Features of a file with the labels that it holds."""
+    features, beside = features_of_file(path)
+    names = beside.get("class_names")
+    return Samples(
+        features=features,
+        labels=beside.get("labels"),
+        class_names=() if names is None else [str(name) for name in names],
+        ids=None if "ids" not in beside else beside["ids"].tolist(),
+    )
+
+
+def lines_of_file(path: Path) -> list[str]:
+    """Texts: the lines of a text file, the list of a json file, or "text" of each jsonl line.
+
+    Raises:
+        ValueError: If a line of a jsonl file is not an object with a "text".
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.suffix == ".json":
+        values = read_json(path)
+        if not isinstance(values, list):
+            raise ValueError(f"{path} holds no list; give a JSON list of texts")
+        return [str(value) for value in values]
+    # Not splitlines(): a text may hold a form feed or a Unicode line end.
+    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    if path.suffix != ".jsonl":
+        return [line.removesuffix("\r") for line in lines]
+    return [_text(path, number, line) for number, line in enumerate(lines, start=1)]
+
+
+def _text(path: Path, number: int, line: str) -> str:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"line {number} of {path} is not JSON ({error})") from error
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict) or "text" not in value:
+        raise ValueError(f'line {number} of {path} has no "text"; give {{"text": …}} a line')
+    return str(value["text"])
+
+
+def labels_of_file(path: Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Class numbers ``(n,)`` and the names of the classes, none where labels are numbers."""
+    labels = read_labels(path)
+    if labels.dtype.kind == "U" and all(label.strip().isdigit() for label in labels.tolist()):
+        labels = labels.astype(np.int64)
+    numbers, names = numbered(labels)
+    return numbers[0].numpy(), names
+
+
+def images_of(path: Path) -> tuple[Images, int]:
+    """Images of a folder, sorted by name, or of an npy file of bytes; and their number."""
+    if path.is_dir():
+        folder = ImageFolder(path, image_size=_THUMBNAIL)
+        return images_of_data(folder), len(folder)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file or folder {path}")
+    try:
+        pixels = np.load(path, allow_pickle=False, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            f"{path} is not a readable npy file ({error}); give one, or a folder of images"
+        ) from error
+    return pixels, len(pixels)
+
+
+def images_of_data(data: Data) -> Images:
+    """The images of a data set as bytes, fetched by number when the page is made."""
+
+    def fetch(numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
+        pixels = data.fetch(torch.from_numpy(numbers))
+        if pixels.dtype != torch.uint8:
+            pixels = (pixels.clamp(0, 1) * 255).round().byte()
+        return pixels.numpy()
+
+    return fetch
+
+
+def with_extras(
+    samples: Samples,
+    *,
+    texts: Path | None,
+    labels: Path | None,
+    class_names: Path | None,
+    images: Path | None,
+    ids: Path | None,
+) -> Samples:
+    """The samples with what files add to them; a file wins over what they had."""
+    given: dict[str, Any] = {}
+    if texts is not None:
+        given["texts"] = lines_of_file(texts)
+    if labels is not None:
+        given["labels"], given["class_names"] = labels_of_file(labels)
+    if class_names is not None:
+        given["class_names"] = lines_of_file(class_names)
+    if images is not None:
+        given["images"], n_images = images_of(images)
+        if n_images != len(samples):
+            raise ValueError(
+                f"{images} holds {n_images} images for {len(samples)} samples; give one each"
+            )
+    if ids is not None:
+        given["ids"] = lines_of_file(ids)
+    had = {key: getattr(samples, key) for key in _SHOWN}
+    return Samples(features=samples.features, kind=samples.kind, **(had | given))
+
+
+_SHOWN = ("labels", "class_names", "texts", "images", "ids")

@@ -1,0 +1,193 @@
+"""What does a run bring to its atlas? Features of its data, what was trained, and its history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nonneg import metrics
+from nonneg.cli.report_files import images_of_data
+from nonneg.data import Data
+from nonneg.encoder import WEIGHTS_FILE, Encoder
+from nonneg.evaluation import Evaluation
+from nonneg.evaluation.evaluation import digest_of_file
+from nonneg.evaluation.figure import Figures
+from nonneg.evaluation.subject import some_data, whole
+from nonneg.experiments import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
+from nonneg.experiments.runs import RunRecord
+from nonneg.losses import info_nce_bounds
+from nonneg.pairs import Batch, Draws
+from nonneg.report.samples import Samples
+from nonneg.report.story import SelectionPoint, Training
+from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS
+from nonneg.training.run_folder import HISTORY_FILE, read_history
+
+# Enough for the order of the features, at a cost that grows with the square of it.
+_SEPIN_SAMPLES = 2000
+# Of larger samples the raw inputs tell little of what is alike.
+_REFERENCE_WIDTH = 4096
+_LOSSES = {"info_nce": "InfoNCE", "spectral": "the spectral loss"}
+_HEADLINE = ("probe_hidden", "probe_features", "knn_features")
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """A run and the data that it is shown on.
+
+    Args:
+        run: Its record.
+        encoder: Its encoder.
+        data: The samples.
+        split: What part of its data they are.
+    """
+
+    run: RunRecord
+    encoder: Encoder
+    data: Data
+    split: str
+
+    @classmethod
+    def read(
+        cls, folder: Path, *, split: str, source: str | None, data_dir: Path | None
+    ) -> "RunSource":
+        """The run of a folder with its own data, or with that of another name."""
+        run = read_run(folder)
+        part = "test" if split == "train" else split
+        train, other = run_data(run, source=source, split=part, data_dir=data_dir)
+        encoder = run_encoder(run.folder)
+        encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(run, encoder, train if split == "train" else other, split)
+
+    @property
+    def method(self) -> str:
+        """What the run is called on the page."""
+        return self.run.method
+
+    @cached_property
+    def features(self) -> NDArray[np.float32]:
+        """Of the data ``(n, d)``."""
+        return self.encoder.encode(self.data).features.numpy()
+
+    def samples(self) -> Samples:
+        """The data with its features, labels and images."""
+        labels = self.data.labels
+        return Samples(
+            features=self.features,
+            labels=None if labels is None else labels.numpy(),
+            class_names=self.data.class_names,
+            images=images_of_data(self.data) if self._has_images else None,
+        )
+
+    @property
+    def _has_images(self) -> bool:
+        shape = self.data.sample_shape
+        return len(shape) == 3 and shape[0] in (1, 3)
+
+    def reference(self) -> NDArray[np.float32] | None:
+        """The raw inputs ``(n, width)``, against which features are judged without labels."""
+        if int(np.prod(self.data.sample_shape)) > _REFERENCE_WIDTH:
+            return None
+        return whole(self.data).flatten(1).float().numpy()
+
+    def sepin(self) -> NDArray[np.float64] | None:
+        """SEP of each feature over two views of some samples; None where a run has no views."""
+        experiment, loss = self.run.experiment, self.run.settings["loss"]
+        if experiment is None or loss["name"] != "info_nce" or not self._has_images:
+            return None
+        samples = some_data(self.data, _SEPIN_SAMPLES, seed=0)
+        numbers = torch.arange(len(samples))
+        pairs, draws = build_pairs(experiment, samples), Draws(0, 0, numbers)
+        prepare = getattr(pairs, "prepare", None)
+        inputs = whole(samples) if prepare is None else prepare(samples, numbers, draws)
+        views = pairs(Batch(inputs, numbers, draws, fetch=samples.fetch))
+        first, second = (self.encoder.encode(view).features for view in views)
+        return metrics.sepin(first, second, temperature=loss["temperature"]).per_feature
+
+    def about(self) -> str:
+        """What was trained on what, in a sentence."""
+        settings = self.run.settings
+        what = f"{self.method}: {self.encoder.n_features:,} features"
+        backbone = settings["encoder"].get("backbone", {}).get("name")
+        parts = [what + (f" on {backbone}" if backbone else "")]
+        parts.append(f"transform {settings['encoder']['nonnegative']}")
+        loss = settings["loss"]
+        if loss.get("temperature") is not None:
+            name = _LOSSES.get(loss["name"], loss["name"])
+            parts.append(f"{name} at temperature {loss['temperature']:g}")
+        n_samples, epochs = settings.get("n_samples"), settings.get("training", {}).get("epochs")
+        if n_samples and epochs:
+            parts.append(f"trained on {n_samples:,} samples for {epochs} epochs")
+        parts.append(f"seed {self.run.seed}")
+        return ", ".join(parts) + "."
+
+    def training(self) -> Training | None:
+        """The history with the levels of collapse; None for a run without one."""
+        if not (self.run.folder / HISTORY_FILE).exists():
+            return None
+        records = read_history(self.run.folder)
+        collapse = {
+            "progress_rate": MIN_PROGRESS,
+            "alive_features": MIN_ALIVE * self.encoder.n_features,
+            "zero_row_rate": MAX_ZERO_ROWS,
+        }
+        loss = self.run.settings["loss"]
+        batch_size = self.run.settings.get("training", {}).get("batch_size")
+        if loss["name"] == "info_nce" and batch_size:
+            floor, ceiling = info_nce_bounds(
+                batch_size,
+                temperature=loss["temperature"],
+                nonnegative=self.run.settings["encoder"]["nonnegative"] != "identity",
+            )
+            collapse["loss"] = ceiling - MIN_PROGRESS * (ceiling - floor)
+        return Training(records, collapse) if records else None
+
+    def evaluation(self) -> tuple[Figures, str | None]:
+        """Figures of ``nonneg evaluate`` for these weights, or why there are none."""
+        command = f"nonneg evaluate {self.run.folder}"
+        if self.split not in EVALUATION_FILES:
+            return {}, f"Accuracies are measured on the test set, not on {self.split}."
+        path = self.run.folder / EVALUATION_FILES[self.split]
+        if not path.exists():
+            return {}, f"{self.method} has no accuracies: {path.name} is missing; run {command}."
+        found = Evaluation.read(path)
+        if found.model != digest_of_file(self.run.folder / WEIGHTS_FILE):
+            return {}, f"{path.name} of {self.method} is of other weights; run {command} again."
+        return found.figures(), None
+
+
+def headline_figures(figures: Figures) -> Figures:
+    """The accuracies that stand beside readability."""
+    return {key: figures[key] for key in _HEADLINE if key in figures}
+
+
+def selection_points(figures: Figures) -> Sequence[SelectionPoint]:
+    """The selection result of an evaluation, one point a task, a ranking and a size.
+
+    Example:
+        >>> from nonneg.evaluation.figure import Figure
+        >>> found = Figure(0.8, beside={"n_features": 64, "std": None})
+        >>> selection_points({"selection_probe_0.25_ea_rectified": found})[0].ranking
+        'ea_rectified'
+    """
+    points = []
+    for key, figure in figures.items():
+        if not key.startswith("selection_") or figure.value is None:
+            continue
+        task, _, kept = key.removeprefix("selection_").partition("_")
+        ranking = "all" if kept == "all" else kept.partition("_")[2]
+        beside: dict[str, Any] = dict(figure.beside)
+        points.append(
+            SelectionPoint(
+                task=task,
+                ranking=ranking,
+                n_features=int(beside["n_features"]),
+                value=figure.value,
+                std=beside.get("std"),
+            )
+        )
+    return points

@@ -1,0 +1,181 @@
+"""What does the page hold? Each part of the atlas as values that JSON can hold."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg import metrics
+from nonneg.metrics.inputs import FeatureLike
+from nonneg.metrics.results import FloatArray, IntArray
+from nonneg.report import coactivation
+from nonneg.report.activations import MAX_ENTRIES, activations
+from nonneg.report.feature_facts import FeatureFacts
+from nonneg.report.packing import packed, packed_sprites
+from nonneg.report.samples import Samples
+from nonneg.report.sprites import sprites
+from nonneg.report.story import SelectionPoint, Training
+
+N_PARTNERS = 8
+N_MIX = 6
+# Cosines of more features than this would take more memory than they are worth, and a map of
+# more could not be read.
+MAX_COSINES = 4096
+MAX_MAPPED = 1024
+N_HEAT = 72
+
+
+def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dict[str, Any]:
+    """Samples of one kind: their activations and what can be seen of them.
+
+    Args:
+        samples: All of them.
+        shown: Numbers of those that the page holds.
+        pair: For each shown sample, the shown sample of the other kind that it belongs to, or -1.
+    """
+    found = activations(samples.features, shown, max_entries=MAX_ENTRIES)
+    classes = samples.classes
+    return {
+        "kind": samples.kind,
+        "n_all": len(samples),
+        "n": len(shown),
+        "kept_a_row": found.kept_a_row,
+        "starts": packed(found.starts, "int32"),
+        "columns": packed(found.columns, "uint16"),
+        "values": packed(found.values, "int16"),
+        "numbers": packed(shown, "int32") if len(shown) < len(samples) else None,
+        "labels": None if classes is None else packed(classes[shown], "int32"),
+        "texts": None if samples.texts is None else [str(samples.texts[i]) for i in shown],
+        "ids": None if samples.ids is None else [str(samples.ids[i]) for i in shown],
+        "sprites": None
+        if samples.images is None
+        else packed_sprites(sprites(samples.images, shown)),
+        "pair": None if pair is None else packed(pair, "int32"),
+    }
+
+
+def feature_table(facts: FeatureFacts, names: Sequence[str]) -> dict[str, Any]:
+    """What the grid and the pages of single features need of each feature."""
+    classes, counts = _commonest(facts.class_counts)
+    return {
+        "names": list(names),
+        "expected": packed(facts.expected, "float32"),
+        "n_active": packed(facts.n_active, "int32"),
+        "highest": packed(facts.highest, "float32"),
+        "purity": packed(facts.purity, "float32"),
+        "main_class": packed(facts.main_class, "int32"),
+        "histogram": packed(facts.histogram, "int32"),
+        "main_histogram": packed(facts.main_histogram, "int32"),
+        "mix_class": packed(classes, "int32"),
+        "mix_count": packed(counts, "int32"),
+        "top": packed(facts.top, "int32"),
+        "top_strength": packed(facts.top_strength, "float32"),
+        "spread": packed(facts.spread, "int32"),
+        "exceptions": packed(facts.exceptions, "int32"),
+    }
+
+
+def top_table(facts: FeatureFacts, names: Sequence[str], n_top: int = 12) -> dict[str, Any]:
+    """What a comparison needs of the features of another run: no activations, only the top."""
+    return {
+        "names": list(names),
+        "expected": packed(facts.expected, "float32"),
+        "n_active": packed(facts.n_active, "int32"),
+        "purity": packed(facts.purity, "float32"),
+        "top": packed(facts.top[:, :n_top], "int32"),
+        "signed": facts.signed,
+    }
+
+
+def space(
+    Z: FeatureLike,
+    facts: FeatureFacts,
+    rank: metrics.EffectiveRank,
+    selection: Mapping[str, Sequence[SelectionPoint]],
+) -> dict[str, Any]:
+    """How features lie to each other: partners, heat map, map, spectrum, selection."""
+    strongest = np.argsort(-facts.expected, kind="stable")
+    alive = strongest[facts.n_active[strongest] > 0]
+    which = alive[:MAX_COSINES]
+    cosines = coactivation.column_cosines(Z, which)
+    found = coactivation.partners(cosines, which, len(facts.expected), N_PARTNERS)
+    heat = which[: min(N_HEAT, len(which))]
+    order = coactivation.telling_order(cosines[: len(heat), : len(heat)])
+    mapped = which[:MAX_MAPPED]
+    per_sample = metrics.active_per_sample(Z).per_sample
+    return {
+        "partners": packed(found.numbers, "int32"),
+        "partner_cosines": packed(found.cosines, "float32"),
+        "heat": packed(heat[order], "int32"),
+        "heat_cosines": packed(
+            np.rint(255 * np.clip(cosines[np.ix_(order, order)], 0, 1)), "uint8"
+        ),
+        "map": packed(mapped, "int32"),
+        "places": packed(coactivation.layout(cosines[: len(mapped), : len(mapped)]), "float32"),
+        "active_per_sample": _counted(per_sample),
+        "effective_rank": rank.value,
+        "singular_values": packed(rank.singular_values[:512], "float32"),
+        "selection": {
+            name: [vars(point) for point in points] for name, points in selection.items() if points
+        },
+    }
+
+
+def training_charts(histories: Mapping[str, Training]) -> list[dict[str, Any]]:
+    """One chart a quantity that any history has, one line a method."""
+    charts = []
+    for key, title in _QUANTITIES.items():
+        lines = {
+            name: [
+                [record["epoch"], record[key]]
+                for record in history.records
+                if record.get(key) is not None
+            ]
+            for name, history in histories.items()
+        }
+        lines = {name: points for name, points in lines.items() if points}
+        levels = {h.collapse[key] for h in histories.values() if key in h.collapse}
+        if lines:
+            collapse = max(levels, default=None)
+            charts.append({"key": key, "title": title, "lines": lines, "collapse": collapse})
+    return charts
+
+
+_QUANTITIES = {
+    "loss": "Loss",
+    "progress_rate": "Way from ceiling to floor of the loss",
+    "alive_features": "Alive features",
+    "sparsity": "Sparsity",
+    "class_consistency": "Class consistency",
+    "effective_rank": "Effective rank",
+    "zero_row_rate": "Samples with no active feature",
+}
+
+
+def _commonest(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """The commonest classes of each feature's active samples, and their counts, ``(d, N_MIX)``."""
+    d = counts.shape[1]
+    classes, found = np.full((d, N_MIX), -1), np.zeros((d, N_MIX), dtype=np.int64)
+    k = min(N_MIX, len(counts))
+    order = np.argsort(-counts, axis=0, kind="stable")[:k].T
+    classes[:, :k] = order
+    found[:, :k] = np.take_along_axis(counts.T, order, axis=1)
+    return classes, found
+
+
+def _counted(per_sample: IntArray, n_bins: int = 40) -> dict[str, Any]:
+    """A histogram of whole numbers in bins of equal, whole width."""
+    highest = int(per_sample.max())
+    width = max(1, -(-(highest + 1) // n_bins))
+    counts = np.bincount(per_sample // width, minlength=highest // width + 1)
+    return {
+        "width": width,
+        "counts": counts.tolist(),
+        "mean": float(per_sample.mean()),
+        "median": float(np.median(per_sample)),
+    }
+
+
+def per_feature(values: FloatArray | None) -> dict[str, Any] | None:
+    """One number a feature, or None."""
+    return None if values is None else packed(np.asarray(values), "float32")

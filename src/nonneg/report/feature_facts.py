@@ -1,0 +1,178 @@
+"""What is to be said of each feature? How often, how strongly and for which samples it fires."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nonneg.metrics import ACTIVE_THRESHOLD
+from nonneg.metrics.class_counts import class_counts
+from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.results import FloatArray, IntArray
+from nonneg.metrics.rows import row_lengths
+
+N_BINS = 20
+N_BANDS = 5
+# A purity of fewer samples would flatter: one sample is always pure.
+MIN_ACTIVE = 20
+_BLOCK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureFacts:
+    """Per-feature arrays over d features; strength is ``|z|`` after scaling rows to length 1.
+
+    Args:
+        n_samples: How many samples the statistics are from.
+        expected: Mean strength ``(d,)``.
+        n_active: Samples for which the feature is on ``(d,)``.
+        highest: Largest strength ``(d,)``; bins and bands divide [0, highest].
+        histogram: Active samples by strength ``(d, N_BINS)``.
+        main_class: Commonest class of the strongest samples, -1 where there is none ``(d,)``.
+        main_histogram: As ``histogram``, of samples of the main class only.
+        purity: Its share among the ``MIN_ACTIVE`` strongest, NaN where fewer are on ``(d,)``.
+        class_counts: Active samples of each class ``(n_classes, d)``; no rows without labels.
+        top: Numbers of the strongest shown samples, strongest first, then -1 ``(d, n_top)``.
+        top_strength: Their strength ``(d, n_top)``.
+        spread: Numbers of shown samples from each band, weakest band first, then -1
+            ``(d, N_BANDS, n_spread)``.
+        exceptions: The strongest shown samples that are not of the main class ``(d, n_spread)``.
+        signed: Whether any feature was negative.
+    """
+
+    n_samples: int
+    expected: FloatArray
+    n_active: IntArray
+    highest: FloatArray
+    histogram: IntArray
+    main_class: IntArray
+    main_histogram: IntArray
+    purity: FloatArray
+    class_counts: IntArray
+    top: IntArray
+    top_strength: FloatArray
+    spread: IntArray
+    exceptions: IntArray
+    signed: bool
+
+
+def feature_facts(
+    Z: FeatureLike,
+    *,
+    shown: IntArray | None = None,
+    labels: IntArray | None = None,
+    n_top: int = 24,
+    n_spread: int = 6,
+) -> FeatureFacts:
+    """The facts of every feature, from all samples; examples come from those that are shown.
+
+    Args:
+        Z: Features ``(n, d)``.
+        shown: Numbers of the samples that the page holds, rising; all if left out. ``top``,
+            ``spread`` and ``exceptions`` are positions in this list.
+        labels: Class numbers ``(n,)``; without them there are no classes and no purity.
+        n_top: Strongest samples a feature.
+        n_spread: Samples a band.
+
+    Example:
+        >>> facts = feature_facts([[1, 0], [3, 4], [0, 1]], n_top=2)
+        >>> facts.top.tolist(), facts.n_active.tolist()
+        ([[0, 1], [2, 1]], [2, 2])
+    """
+    features = checked_features(Z)
+    n, d = features.n_samples, features.n_features
+    place = np.full(n, -1)
+    place[np.arange(n) if shown is None else shown] = np.arange(n if shown is None else len(shown))
+    counts = np.zeros((0, d), dtype=np.int64)
+    if labels is not None:
+        counts = _all_class_counts(features, labels)
+    facts = FeatureFacts(
+        n_samples=n,
+        expected=np.zeros(d),
+        n_active=np.zeros(d, dtype=np.int64),
+        highest=np.zeros(d),
+        histogram=np.zeros((d, N_BINS), dtype=np.int64),
+        main_class=np.full(d, -1),
+        main_histogram=np.zeros((d, N_BINS), dtype=np.int64),
+        purity=np.full(d, np.nan),
+        class_counts=counts,
+        top=np.full((d, n_top), -1),
+        top_strength=np.zeros((d, n_top)),
+        spread=np.full((d, N_BANDS, n_spread), -1),
+        exceptions=np.full((d, n_spread), -1),
+        signed=features.signed,
+    )
+    for j, strength in _strengths(features):
+        _fill(facts, j, strength, labels, place)
+    return facts
+
+
+def _fill(
+    facts: FeatureFacts,
+    j: int,
+    strength: NDArray[np.floating],
+    labels: IntArray | None,
+    place: IntArray,
+) -> None:
+    """Put what is known of one feature, given its strength for each sample, into the arrays."""
+    facts.expected[j] = strength.mean(dtype=np.float64)
+    on = np.flatnonzero(strength > ACTIVE_THRESHOLD)
+    facts.n_active[j] = len(on)
+    if not len(on):
+        return
+    # A stable sort: of equally strong samples the earlier comes first.
+    on = on[np.argsort(-strength[on], kind="stable")]
+    values = strength[on]
+    facts.highest[j] = values[0]
+    bins = np.minimum((values / values[0] * N_BINS).astype(np.int64), N_BINS - 1)
+    facts.histogram[j] = np.bincount(bins, minlength=N_BINS)
+    here = place[on] >= 0  # which of them the page holds
+    examples, numbers = on[here], place[on][here]
+    _put(facts.top[j], numbers)
+    _put(facts.top_strength[j], values[here])
+    bands = bins[here] * N_BANDS // N_BINS
+    for band in range(N_BANDS):
+        inside = numbers[bands == band]
+        _put(facts.spread[j, band], inside[_evenly(len(inside), facts.spread.shape[2])])
+    if labels is None:
+        return
+    votes = np.bincount(labels[on[:MIN_ACTIVE]])
+    main = int(votes.argmax())
+    facts.main_class[j] = main
+    is_main = labels[on] == main
+    facts.main_histogram[j] = np.bincount(bins[is_main], minlength=N_BINS)
+    _put(facts.exceptions[j], place[examples[labels[examples] != main]])
+    if len(on) >= MIN_ACTIVE:
+        facts.purity[j] = votes[main] / MIN_ACTIVE
+
+
+def _strengths(features: Features) -> Iterator[tuple[int, NDArray[np.floating]]]:
+    """Number and strength ``(n,)`` of each feature, read in blocks of columns."""
+    lengths = torch.cat([row_lengths(tile) for _, tile in features.tiles()])
+    lengths = lengths.where(lengths > 0, 1)
+    step = max(1, _BLOCK_ENTRIES // features.n_samples)
+    for start in range(0, features.n_features, step):
+        stop = min(start + step, features.n_features)
+        block = (features.columns(torch.arange(start, stop)) / lengths).abs_().T.contiguous()
+        yield from zip(range(start, stop), block.cpu().numpy(), strict=True)
+
+
+def _all_class_counts(features: Features, labels: IntArray) -> IntArray:
+    """Active samples ``(n_classes, d)``, with a row also for a class number that never occurs."""
+    present, renumbered = np.unique(labels, return_inverse=True)
+    counts = np.zeros((int(labels.max()) + 1, features.n_features), dtype=np.int64)
+    counts[present] = class_counts(features, renumbered, ACTIVE_THRESHOLD)
+    return counts
+
+
+def _put(into: NDArray[np.generic], values: NDArray[np.generic]) -> None:
+    kept = values[: len(into)]
+    into[: len(kept)] = kept
+
+
+def _evenly(n: int, k: int) -> IntArray:
+    """At most k of the positions 0 … n - 1, evenly spaced, both ends among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, k)).round().astype(np.int64))

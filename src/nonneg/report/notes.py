@@ -1,0 +1,43 @@
+"""What does the page leave out? Sentences for what was not given or does not fit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from nonneg.report.atlas import Atlas
+
+
+def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
+    """Sentences that say what the page cannot show, or shows in another way, and why.
+
+    Args:
+        atlas: What was asked for.
+        content: What the page holds.
+    """
+    samples, side = atlas.samples, content["sides"][0]
+    said = []
+    if side["n"] < len(samples):
+        said.append(
+            f"{side['n']:,} of {len(samples):,} samples are shown, drawn at random; "
+            "statistics are from all of them."
+        )
+    if side["kept_a_row"] is not None:
+        said.append(
+            f"The features are dense: the page keeps the {side['kept_a_row']} strongest of each "
+            "sample, so that cosines between samples are cut short; statistics are from all."
+        )
+    if content["signed"] or content.get("against", {}).get("signed"):
+        who = atlas.method if content["signed"] else atlas.against_method
+        said.append(
+            f"{who} has negative features; they are ranked and counted by their absolute value."
+        )
+    if samples.classes is None:
+        said.append("There are no labels, so nothing is said of classes and purity.")
+    if samples.images is None and samples.texts is None:
+        said.append("There are neither images nor texts; samples are shown by number.")
+    if atlas.sepin is None:
+        said.append("SEPIN needs two views of each sample, and the run that made them.")
+    if atlas.reference is None:
+        said.append("Monosemanticity needs a reference embedding of the samples.")
+    if content["space"]["map"]["shape"] == [0]:
+        said.append("All features are dead: none is active for any sample.")
+    return said

@@ -1,0 +1,210 @@
+// What does one feature stand for? Its samples from the strongest to the weakest, and its company.
+
+function featureFacts(feature) {
+  const rows = [
+    ["expected activation", decimal(features.expected[feature])],
+    [
+      "on for",
+      `${plural(features.n_active[feature], samples.kind)}, ${percent(features.n_active[feature] / content.n_samples)}`,
+    ],
+    ["largest activation", decimal(features.highest[feature])],
+  ];
+  if (hasLabels) {
+    const purity = features.purity[feature];
+    const words = Number.isNaN(purity)
+      ? `fewer than ${content.min_active} active`
+      : purity.toFixed(2);
+    rows.push([`purity of the top ${content.min_active}`, words]);
+  }
+  if (monosemanticity) rows.push(["monosemanticity", decimal(monosemanticity[feature])]);
+  if (sepin) rows.push(["SEP", `${decimal(sepin[feature])} nats`]);
+  if (captionTop) rows.push(["on for", plural(captionTop.n_active[feature], "caption")]);
+  return el(
+    "dl",
+    { class: "facts-list" },
+    rows.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))),
+  );
+}
+
+/** Share of the main class among the samples of each band of activation. */
+function certainty(feature) {
+  const counts = row(features.histogram, feature, false);
+  const mains = row(features.main_histogram, feature, false);
+  const nBands = features.spread.shape[1];
+  const width = counts.length / nBands;
+  return Array.from({ length: nBands }, (_, band) => {
+    let [all, main] = [0, 0];
+    for (let at = band * width; at < (band + 1) * width; at++) {
+      all += counts[at];
+      main += mains[at];
+    }
+    return { all, main };
+  });
+}
+
+function spreadRows(feature) {
+  const bands = certainty(feature);
+  const highest = features.highest[feature];
+  const perBand = features.spread.shape[2];
+  const all = row(features.spread, feature, false);
+  const main = className(features.main_class[feature]);
+  return bands
+    .map(({ all: n, main: nMain }, band) => {
+      const numbers = all.subarray(band * perBand, (band + 1) * perBand).filter((i) => i >= 0);
+      if (!n) return null;
+      const bound = (b) => (b ? ((b / bands.length) * highest).toPrecision(2) : "0");
+      const share =
+        hasLabels && n
+          ? el("small", {}, `${Math.round((100 * nMain) / n)} % ${classWords(main)}`)
+          : null;
+      return el(
+        "div",
+        { class: "band" },
+        el(
+          "div",
+          { class: "band-head" },
+          el("strong", {}, `${bound(band)} to ${bound(band + 1)}`),
+          el("small", {}, plural(n, samples.kind)),
+          share,
+        ),
+        gallery(samples, numbers, { mark: !samples.sprites, size: 56 }),
+      );
+    })
+    .reverse();
+}
+
+function partnerList(feature) {
+  const numbers = row(space.partners, feature);
+  if (!numbers.length)
+    return el("p", { class: "quiet" }, "No other feature fires for its samples.");
+  const cosines = row(space.partner_cosines, feature, false);
+  return el(
+    "ul",
+    { class: "rows partners" },
+    [...numbers].map((other, at) =>
+      el(
+        "li",
+        {},
+        el(
+          "a",
+          { href: `#/feature/${other}` },
+          featureName(other),
+          el("span", { class: "number" }, `#${other}`),
+        ),
+        strip(samples, row(features.top, other), samples.sprites ? 6 : 1, 32),
+        meter(cosines[at]),
+        el("span", { class: "value" }, cosines[at].toFixed(2)),
+      ),
+    ),
+  );
+}
+
+function seedPart(feature) {
+  if (!otherSeed) return null;
+  const partner = otherSeed.partner[feature];
+  if (partner < 0) return section("In another seed", "It has no partner there.");
+  const cosine = otherSeed.cosine[feature];
+  const verdict = cosine >= 0.8 ? "it returns" : "it does not return (below 0.80)";
+  return section(
+    "In another seed",
+    `Its partner there is feature ${partner}, cosine ${cosine.toFixed(2)}: ${verdict}.`,
+    gallery(samples, row(otherSeed.top, partner), { mark: !samples.sprites }),
+  );
+}
+
+function exceptionsPart(feature) {
+  if (!hasLabels) return null;
+  const main = className(features.main_class[feature]);
+  return section(
+    "Its strongest exceptions",
+    `Where it is surest of itself and the class is not ${main}.`,
+    gallery(samples, row(features.exceptions, feature)),
+  );
+}
+
+function around(feature) {
+  const order = lastOrder && lastOrder.includes(feature) ? lastOrder : sorted("expected");
+  const at = order.indexOf(feature);
+  const to = (other, words) =>
+    other === undefined
+      ? null
+      : el(
+          "a",
+          { href: `#/feature/${other}`, "aria-label": `${words} feature` },
+          words === "previous" ? "← previous" : "next →",
+        );
+  return el(
+    "nav",
+    { class: "around", "aria-label": "Features around" },
+    to(order[at - 1], "previous"),
+    to(order[at + 1], "next"),
+  );
+}
+
+function showFeature(feature) {
+  if (!(feature >= 0 && feature < content.n_features))
+    return notFound(`There is no feature ${feature}.`);
+  const head = [
+    el(
+      "p",
+      { class: "crumbs" },
+      el("a", { href: "#/features" }, "Features"),
+      ` / #${feature}`,
+      around(feature),
+    ),
+    el("h1", {}, featureName(feature), el("span", { class: "number" }, `#${feature}`)),
+  ];
+  if (isDead(feature))
+    return [head, el("p", {}, "This feature is dead: it is active for no sample.")];
+  const top = row(features.top, feature);
+  const strengths = row(features.top_strength, feature, false);
+  const big = { width: 320, height: 90, low: "0", high: decimal(features.highest[feature]) };
+  const main = className(features.main_class[feature]);
+  return [
+    head,
+    el(
+      "div",
+      { class: "split" },
+      featureFacts(feature),
+      el(
+        "figure",
+        {},
+        activationHistogram(feature, big),
+        el(
+          "figcaption",
+          {},
+          "Activations of its samples, heights by the square root of their number",
+          hasLabels ? `; blue: ${classWords(main)}, grey: all others` : "",
+          ".",
+        ),
+        hasLabels ? mixBar(classMix(feature), 4) : null,
+      ),
+    ),
+    el(
+      "div",
+      { class: captions ? "pairwise" : "" },
+      section("Its strongest samples", null, gallery(samples, top, { strengths })),
+      captionTop
+        ? section(
+            "Its strongest captions",
+            null,
+            gallery(captions, row(captionTop.top, feature), {
+              strengths: row(captionTop.top_strength, feature, false),
+            }),
+          )
+        : null,
+    ),
+    section(
+      "Over its whole range",
+      "Not only the maximum, which flatters: samples from each fifth of its activations, from the surest to the least sure.",
+      el("div", { class: "bands" }, spreadRows(feature)),
+    ),
+    exceptionsPart(feature),
+    section(
+      "Features that fire with it",
+      "By the cosine of the two features over all samples.",
+      partnerList(feature),
+    ),
+    seedPart(feature),
+  ];
+}

@@ -1,0 +1,116 @@
+// Which part is shown? The address after # decides, so that links and the back button work.
+
+const PARTS = [
+  ["#/", "At a glance", true],
+  ["#/features", "Features", true],
+  ["#/samples", "Samples", true],
+  ["#/compare", "Compare", against !== null],
+  ["#/space", "Space", true],
+  ["#/training", "Training", content.training.length > 0],
+].filter(([, , exists]) => exists);
+
+const scrolls = new Map(); // where each step of the history was left
+let shown = null;
+let step = null;
+
+function notFound(words) {
+  return [
+    el("h1", {}, "Not here"),
+    el("p", {}, words),
+    el("p", {}, el("a", { href: "#/" }, "At a glance →")),
+  ];
+}
+
+const sideNamed = (route) => sides.find((side) => side.route === route);
+
+function view(path, query) {
+  const [part, ...rest] = path.split("/");
+  const numbers = rest.map(Number);
+  if (part === "") return showGlance();
+  if (part === "features") return showFeatures(query);
+  if (part === "feature") return showFeature(numbers[0]);
+  if (part === "samples") return showSamples(query);
+  if (part === "sample" || part === "caption") return showSample(sideNamed(part), numbers[0]);
+  if (part === "match")
+    return showMatch(sideNamed(rest[0]), numbers[1], sideNamed(rest[2]), numbers[3]);
+  if (part === "compare" && against) return showCompare(query);
+  if (part === "space") return showSpace();
+  if (part === "training" && content.training.length) return showTraining();
+  return notFound("There is nothing under this address.");
+}
+
+const partOf = (path) => {
+  const first = path.split("/")[0];
+  return (
+    { feature: "features", sample: "samples", caption: "samples", match: "samples" }[first] || first
+  );
+};
+
+function show(event) {
+  const isPart = location.hash.startsWith("#/");
+  if (!isPart && shown !== null && event) return; // a link inside the page
+  const hash = isPart ? location.hash : shown || "#/";
+  shown = hash;
+  const [path, search] = hash.slice(2).split("?");
+  const main = document.getElementById("main");
+  main.replaceChildren(...el("div", {}, view(path, new URLSearchParams(search || ""))).childNodes);
+  const nav = document.querySelector("header.top nav");
+  nav.replaceChildren(
+    ...PARTS.map(([href, words]) =>
+      el("a", { href, "aria-current": href === `#/${partOf(path)}` ? "page" : null }, words),
+    ),
+  );
+  const heading = main.querySelector("h1");
+  document.title = path ? `${heading.firstChild.textContent} · ${content.title}` : content.title;
+  if (!event) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+  takeStep();
+}
+
+/** A link leads to the top of a part, a step back to where it was left. */
+function takeStep() {
+  if (!history.state)
+    noteAddress(location.href, { step: `${performance.timeOrigin} ${performance.now()}` });
+  step = history.state && history.state.step;
+  scrollTo(0, scrolls.get(step) || 0);
+}
+
+const isDark = () => {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+};
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("nonneg-theme", theme);
+  } catch {
+    // Some browsers keep nothing for pages from disk; the choice then lasts as long as the page.
+  }
+  show();
+}
+
+function start() {
+  history.scrollRestoration = "manual";
+  try {
+    const kept = localStorage.getItem("nonneg-theme");
+    if (kept) document.documentElement.dataset.theme = kept;
+  } catch {
+    // As above.
+  }
+  document
+    .querySelector("button.theme")
+    .addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
+  document.querySelector("form.find").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = event.target.elements.find.value.trim();
+    location.hash = text ? `#/samples?find=${encodeURIComponent(text)}` : "#/samples";
+  });
+  addEventListener("hashchange", show);
+  addEventListener("scroll", () => scrolls.set(step, scrollY), { passive: true });
+  show();
+  takeStep();
+}
+
+start();

@@ -1,0 +1,86 @@
+// Where do features lie? On a plane, near those that fire for the same samples.
+
+/** Names that do not lie on each other, the most expected features first. */
+function placedNames(places, width, height) {
+  const boxes = [];
+  return places.filter(({ feature, x, y }) => {
+    const long = featureName(feature).slice(0, 28).length * 6.5 + 12;
+    const left = x > 0.8 ? x * width - long : x * width;
+    const box = [left, y * height - 8, left + long, y * height + 10];
+    const free = boxes.every(
+      (b) => box[2] < b[0] || box[0] > b[2] || box[3] < b[1] || box[1] > b[3],
+    );
+    if (free) boxes.push(box);
+    return free;
+  });
+}
+
+function featureMap() {
+  if (!space.map.length) return el("p", { class: "quiet" }, "No feature is alive.");
+  const places = [...space.map].map((feature, at) => ({
+    feature,
+    x: space.places[2 * at],
+    y: space.places[2 * at + 1],
+  }));
+  const plane = el("div", { class: "plane" });
+  const frame = el(
+    "div",
+    {
+      class: "map",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Map of the features; the part called Features lists the same ones",
+    },
+    plane,
+  );
+  const draw = (zoom) => {
+    plane.style.setProperty("--zoom", zoom);
+    const width = Math.max(320, Math.min(1060, document.documentElement.clientWidth - 40)) * zoom;
+    const named = samples.sprites
+      ? new Set()
+      : new Set(placedNames(places, width, width * 0.68).map((p) => p.feature));
+    plane.replaceChildren(
+      ...places.map(({ feature, x, y }) => {
+        const title = `#${feature} ${featureName(feature)}`;
+        const first = features.top[feature * features.top.shape[1]];
+        const isImage = samples.sprites && first >= 0;
+        return el(
+          "a",
+          {
+            class: isImage ? "spot" : "spot dot",
+            href: `#/feature/${feature}`,
+            title,
+            tabindex: "-1",
+            "aria-label": title,
+            "--x": x,
+            "--y": y,
+          },
+          isImage ? thumbnail(samples, first, 30) : null,
+          named.has(feature)
+            ? el("span", { class: x > 0.8 ? "flipped" : null }, featureName(feature).slice(0, 28))
+            : null,
+        );
+      }),
+    );
+  };
+  const first = document.documentElement.clientWidth < 600 ? 2 : 1;
+  draw(first);
+  const zooms = choice(
+    "Zoom",
+    [
+      [1, "1 ×"],
+      [2, "2 ×"],
+      [4, "4 ×"],
+    ],
+    first,
+    (value) => draw(Number(value)),
+  );
+  return el("div", {}, zooms, frame);
+}
+
+function mapLimit() {
+  const alive = features.n_active.filter((n) => n > 0).length;
+  return space.map.length < alive
+    ? ` The ${count(space.map.length)} most expected of ${count(alive)} alive features are drawn.`
+    : "";
+}

@@ -1,0 +1,174 @@
+// What is in one sample, and why are two alike? Its active features, and what they add up to.
+
+function featureRow(feature, value, highest, beside) {
+  return el(
+    "li",
+    {},
+    el(
+      "a",
+      { href: `#/feature/${feature}` },
+      featureName(feature),
+      el("span", { class: "number" }, `#${feature}`),
+    ),
+    samples.sprites ? strip(samples, row(features.top, feature), 5, 28) : null,
+    meter(value, highest),
+    el("span", { class: "value" }, value.toFixed(3)),
+    beside,
+  );
+}
+
+function activeList(side, number) {
+  const active = side.active(number);
+  if (!active.length) return el("p", { class: "quiet" }, "No feature is active for it.");
+  const highest = Math.abs(active[0].value);
+  const rows = active.map(({ feature, value }) => featureRow(feature, value, highest, null));
+  const first = el("ul", { class: "rows" }, rows.slice(0, 30));
+  if (rows.length <= 30) return first;
+  return el(
+    "div",
+    {},
+    first,
+    el(
+      "details",
+      {},
+      el("summary", {}, `${count(rows.length - 30)} weaker ones`),
+      el("ul", { class: "rows" }, rows.slice(30, 330)),
+    ),
+  );
+}
+
+const matchHref = (here, i, there, j) => `#/match/${here.route}/${i}/${there.route}/${j}`;
+
+/** Another sample, how alike it is, and the features that make most of it. */
+function neighbourCard(here, i, there, { number, cosine }) {
+  const shared = contributions(here, i, there, number);
+  const words = shared
+    .slice(0, 3)
+    .map(({ feature, part }) =>
+      el(
+        "li",
+        {},
+        el("a", { href: `#/feature/${feature}` }, featureName(feature)),
+        el("span", { class: "number" }, `#${feature}`),
+        ` ${part.toFixed(2)}`,
+      ),
+    );
+  return el(
+    "article",
+    { class: "card neighbour" },
+    tile(there, number, { size: 72 }),
+    el(
+      "div",
+      {},
+      el(
+        "a",
+        { class: "why", href: matchHref(here, i, there, number) },
+        `${cosine.toFixed(2)} · why?`,
+      ),
+      el("ul", { class: "because" }, words),
+    ),
+  );
+}
+
+function neighbourPart(here, i, there, title, k) {
+  const found = neighbours(here, i, there, k);
+  const cards = found.map((entry) => neighbourCard(here, i, there, entry));
+  const none = el("p", { class: "quiet" }, "It shares a feature with none.");
+  return section(
+    title,
+    "By the cosine of the features; each shared feature adds its part.",
+    cards.length ? el("div", { class: "cards" }, cards) : none,
+  );
+}
+
+function belongsTogether(side, number) {
+  if (!captions || !captions.pair) return null;
+  if (side === captions) {
+    return section(
+      "Its sample",
+      null,
+      gallery(samples, captions.pair[number] < 0 ? [] : [captions.pair[number]]),
+    );
+  }
+  const own = [];
+  for (let c = 0; c < captions.n; c++) if (captions.pair[c] === number) own.push(c);
+  return own.length ? section("Its captions", null, gallery(captions, own)) : null;
+}
+
+function showSample(side, number) {
+  if (!side || !(number >= 0 && number < side.n))
+    return notFound("There is no such sample on this page.");
+  const other = sides.find((candidate) => candidate !== side);
+  return [
+    el(
+      "p",
+      { class: "crumbs" },
+      el("a", { href: "#/samples" }, "Samples"),
+      ` / ${side.called(number)}`,
+    ),
+    el(
+      "h1",
+      {},
+      side.called(number),
+      side.label(number) ? el("span", { class: "label" }, side.label(number)) : null,
+    ),
+    el(
+      "div",
+      { class: "split" },
+      el(
+        "div",
+        { class: "portrait" },
+        side.sprites ? thumbnail(side, number, 196) : null,
+        side.texts ? el("blockquote", {}, side.texts[number]) : null,
+      ),
+      section(
+        "Its active features",
+        side.kept_a_row
+          ? `The ${side.kept_a_row} strongest; the page has no room for the others.`
+          : `${plural(side.active(number).length, "feature")}; squares of the activations add up to 1.`,
+        activeList(side, number),
+      ),
+    ),
+    belongsTogether(side, number),
+    neighbourPart(side, number, side, `Nearest ${side.kind}s`, 12),
+    other ? neighbourPart(side, number, other, `Nearest ${other.kind}s`, 8) : null,
+  ];
+}
+
+function showMatch(here, i, there, j) {
+  const exists = (side, number) => side && number >= 0 && number < side.n;
+  if (!exists(here, i) || !exists(there, j)) return notFound("There is no such pair on this page.");
+  const shared = contributions(here, i, there, j);
+  const cosine = shared.reduce((sum, { part }) => sum + part, 0);
+  const highest = shared.length ? Math.abs(shared[0].part) : 1;
+  return [
+    el("p", { class: "crumbs" }, el("a", { href: here.href(i) }, here.called(i)), " / why alike"),
+    el("h1", {}, "Why are these two alike?"),
+    el(
+      "div",
+      { class: "two" },
+      tile(here, i, { size: 140 }),
+      el("strong", {}, `cosine ${cosine.toFixed(3)}`),
+      tile(there, j, { size: 140 }),
+    ),
+    section(
+      "The features that they share",
+      shared.length
+        ? `${plural(shared.length, "feature")}; the parts add up to the cosine of ${cosine.toFixed(3)}` +
+            (here.kept_a_row || there.kept_a_row ? " over the features that the page holds." : ".")
+        : "None: their cosine is 0.",
+      el(
+        "ul",
+        { class: "rows match" },
+        shared.map(({ feature, part, first, second }) =>
+          featureRow(
+            feature,
+            part,
+            highest,
+            el("small", {}, `${first.toFixed(2)} × ${second.toFixed(2)}`),
+          ),
+        ),
+      ),
+    ),
+  ];
+}

@@ -1,0 +1,29 @@
+// How did training go? One small chart a quantity, with the line below or above which it collapsed.
+
+function trainingChart({ title, lines, collapse }) {
+  const drawn = Object.entries(lines).map(([name, points]) => ({ name, points }));
+  const levels = missing(collapse) ? [] : [{ name: "collapse", y: collapse }];
+  const last = drawn.map(
+    ({ name, points }) => `${name} ends at ${decimal(points[points.length - 1][1])}`,
+  );
+  const label = `${title} over epochs: ${last.join(", ")}`;
+  return el(
+    "figure",
+    {},
+    el("h3", {}, title),
+    lineChart(drawn, { label, xLabel: "epoch", levels }),
+    el("figcaption", {}, `${last.join("; ")}.`),
+  );
+}
+
+function showTraining() {
+  return [
+    el("h1", {}, "Training"),
+    el(
+      "p",
+      { class: "quiet" },
+      "The loss is of training; all else is measured on held-out samples after each epoch. A run that stays at the line marked collapse has learnt nothing.",
+    ),
+    el("div", { class: "figures-row" }, content.training.map(trainingChart)),
+  ];
+}

@@ -1,0 +1,34 @@
+"""The demo with a tiny experiment: two runs, a table, a picture and the atlas."""
+
+import json
+import re
+from unittest.mock import patch
+
+from nonneg.experiments import read_experiment
+
+QUICK = [
+    "encoder.backbone.width=4",
+    "encoder.projector.hidden=[16]",
+    "encoder.projector.n_features=32",
+    "training.epochs=2",
+    "training.warmup_epochs=1",
+]
+
+
+def test_the_demo_ends_with_the_atlas_of_both_runs(nonneg, tmp_path):
+    quick = read_experiment("digits", QUICK)
+    with patch("nonneg.cli.demo.read_experiment", lambda _: quick):
+        ended = nonneg("demo", "--out", tmp_path / "demo")
+    assert ended.returncode == 0, ended.stderr
+    names = sorted(path.name for path in (tmp_path / "demo").iterdir())
+    assert names == ["atlas.html", "digits-cl", "digits-ncl", "features.png", "summary.json"]
+    assert ended.stdout.rstrip().endswith(f"in a browser: {tmp_path / 'demo' / 'atlas.html'}")
+    text = (tmp_path / "demo" / "atlas.html").read_text(encoding="utf-8")
+    content = json.loads(re.search(r'id="content">(.*?)</script>', text, re.DOTALL)[1])
+    summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
+    figures = {row["key"]: row["cells"] for row in content["figures"]}
+    for method in ("CL", "NCL"):
+        found = figures["probe_hidden"][method]["value"]
+        assert found == summary[method]["probe_accuracy"]
+        assert figures["sparsity"][method]["value"] == summary[method]["sparsity"]
+    assert not any("evaluate" in note for note in content["notes"])

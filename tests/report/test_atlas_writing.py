@@ -1,0 +1,178 @@
+"""The written page: self-contained, small, and its numbers are those of the metrics."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nonneg import metrics
+from nonneg.evaluation.figure import Figure
+from nonneg.report import Atlas, Samples, Story, Training, write_atlas
+from nonneg.report.names import class_mixes, names_by_class, names_by_words
+
+
+def content_of(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="content">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def array(packed):
+    values = np.frombuffer(base64.b64decode(packed["data"]), dtype=packed["type"])
+    return values.reshape(packed["shape"])
+
+
+def digit_samples(world, **more):
+    given = {"labels": world.labels, "images": world.images, "class_names": world.class_names}
+    return Samples(features=world.features, **(given | more))
+
+
+def test_the_page_asks_for_nothing_and_lets_only_its_own_script_run(world, tmp_path):
+    written = write_atlas(tmp_path / "atlas.html", Atlas(samples=digit_samples(world)))
+    text = written.path.read_text(encoding="utf-8")
+    assert written.n_bytes == len(text.encode())
+    page = text[: text.index('<script type="application/json"')]
+    assert "default-src 'none'" in page
+    assert "unsafe-inline" not in page
+    assert re.findall(r'(?:src|href)="(?!#)[^"]*"', page) == []
+    script = re.search(r"<script>(.*)</script>", text, re.DOTALL)[1]
+    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", script) == []
+    assert "innerHTML" not in script
+
+
+def test_figures_are_those_of_the_metrics(world, tmp_path):
+    atlas = Atlas(samples=digit_samples(world), method="NCL", reference=world.pixels)
+    content = content_of(write_atlas(tmp_path / "atlas.html", atlas).path)
+    found = {row["key"]: row["cells"]["NCL"]["value"] for row in content["figures"]}
+    Z, y = world.features, world.labels
+    assert found["sparsity"] == pytest.approx(metrics.sparsity(Z).value)
+    assert found["correlation"] == pytest.approx(metrics.feature_correlation(Z).value)
+    assert found["effective_rank"] == pytest.approx(metrics.effective_rank(Z).value)
+    assert found["top_purity"] == pytest.approx(metrics.top_purity(Z, y).value)
+    consistency = metrics.class_consistency(Z, y, min_active=20)
+    assert found["class_consistency"] == pytest.approx(consistency.value)
+    alike = metrics.monosemanticity(Z, world.pixels)
+    assert found["monosemanticity"] == pytest.approx(alike.value)
+    np.testing.assert_allclose(array(content["monosemanticity"]), alike.per_feature, rtol=1e-6)
+    np.testing.assert_allclose(
+        array(content["features"]["purity"]), metrics.top_purity(Z, y).per_feature
+    )
+    np.testing.assert_allclose(
+        array(content["features"]["expected"]),
+        metrics.expected_activation(Z).per_feature,
+        rtol=1e-5,
+    )
+
+
+def test_partners_in_another_seed_are_found(world, tmp_path):
+    atlas = Atlas(samples=digit_samples(world), other_seed=world.features[:, ::-1])
+    content = content_of(write_atlas(tmp_path / "atlas.html", atlas).path)
+    partner = array(content["seed"]["partner"])
+    assert partner.tolist() == [43 - j if j < 40 else -1 for j in range(44)]
+    returned = next(row for row in content["figures"] if row["key"] == "returned")
+    assert returned["cells"]["features"]["value"] == 1
+
+
+def test_more_samples_than_asked_for_are_drawn_and_statistics_stay(world, tmp_path):
+    atlas = Atlas(samples=digit_samples(world))
+    whole = content_of(write_atlas(tmp_path / "whole.html", atlas).path)
+    written = write_atlas(tmp_path / "part.html", atlas, max_samples=50)
+    part = content_of(written.path)
+    assert written.n_shown == 50
+    assert "50 of 360 samples are shown, drawn at random" in " ".join(written.notes)
+    numbers = array(part["sides"][0]["numbers"])
+    assert array(part["sides"][0]["labels"]).tolist() == world.labels[numbers].tolist()
+    assert part["features"]["histogram"] == whole["features"]["histogram"]
+    assert part["figures"] == whole["figures"]
+    assert array(part["features"]["top"]).max() < 50
+
+
+def test_captions_follow_the_samples_that_are_shown(world, tmp_path):
+    texts = [f"text {i}" for i in range(720)]
+    of = np.repeat(np.arange(360), 2)
+    atlas = Atlas(
+        samples=digit_samples(world),
+        captions=Samples(features=world.features[of], texts=texts),
+        caption_of=of,
+    )
+    content = content_of(write_atlas(tmp_path / "atlas.html", atlas, max_samples=30).path)
+    images, captions = content["sides"]
+    assert captions["n"] == 30
+    shown = array(images["numbers"])
+    for text, place in zip(captions["texts"], array(captions["pair"]), strict=True):
+        assert int(text.split()[1]) // 2 == shown[place]
+
+
+def test_dense_signed_features_are_cut_to_the_strongest_and_said_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("nonneg.report.contents.MAX_ENTRIES", 1000)
+    rng = np.random.default_rng(0)
+    samples = Samples(features=rng.normal(size=(100, 40)))
+    written = write_atlas(tmp_path / "atlas.html", Atlas(samples=samples, method="CL"))
+    content = content_of(written.path)
+    assert array(content["sides"][0]["starts"])[-1] == 1000
+    notes = " ".join(written.notes)
+    assert "keeps the 10 strongest of each sample" in notes
+    assert "CL has negative features" in notes
+
+
+def test_what_is_missing_is_said(tmp_path):
+    written = write_atlas(tmp_path / "atlas.html", Atlas(samples=Samples(features=np.eye(3))))
+    assert written.notes == (
+        "There are no labels, so nothing is said of classes and purity.",
+        "There are neither images nor texts; samples are shown by number.",
+        "SEPIN needs two views of each sample, and the run that made them.",
+        "Monosemanticity needs a reference embedding of the samples.",
+    )
+
+
+def test_one_sample_and_one_feature_are_an_atlas(tmp_path):
+    samples = Samples(features=[[2.0]], labels=[0], texts=["one"])
+    content = content_of(write_atlas(tmp_path / "atlas.html", Atlas(samples=samples)).path)
+    assert content["features"]["names"] == ["one"]
+
+
+def test_the_story_is_told(tmp_path):
+    story = Story(
+        about=["what was trained"],
+        figures={"NCL": {"probe_hidden": Figure(0.9, is_rate=True)}},
+        training={"NCL": Training([{"epoch": 1, "loss": 2.0, "sparsity": None}], {"loss": 3.0})},
+        notes=["no accuracies"],
+    )
+    samples = Samples(features=sparse.csr_array(np.eye(30)))
+    atlas = Atlas(samples=samples, method="NCL", story=story)
+    content = content_of(write_atlas(tmp_path / "atlas.html", atlas).path)
+    assert content["about"] == ["what was trained"]
+    assert content["notes"][0] == "no accuracies"
+    assert content["training"] == [
+        {"key": "loss", "title": "Loss", "lines": {"NCL": [[1, 2.0]]}, "collapse": 3.0}
+    ]
+    assert content["figures"][-1]["title"] == "Linear probe, hidden layer"
+
+
+def test_ten_thousand_samples_with_images_stay_small(tmp_path):
+    """The budget is 30 MB for 10,000 samples × 1,024 features; here a tenth of the samples."""
+    rng = np.random.default_rng(0)
+    features = sparse.random_array((1000, 1024), density=0.02, rng=rng, format="csr")
+    images = rng.integers(0, 256, size=(1000, 28, 28), dtype=np.uint8)  # cannot be compressed
+    samples = Samples(features=features, images=images, labels=rng.integers(10, size=1000))
+    written = write_atlas(tmp_path / "atlas.html", Atlas(samples=samples))
+    assert written.n_bytes < 3_000_000
+
+
+def test_an_old_page_stays_if_the_new_one_fails(tmp_path):
+    path = tmp_path / "atlas.html"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="max_samples is 0"):
+        write_atlas(path, Atlas(samples=Samples(features=np.eye(2))), max_samples=0)
+    assert path.read_text() == "old"
+
+
+def test_names_come_from_classes_or_words():
+    top = np.array([[0, 1, 2, -1], [3, -1, -1, -1], [-1, -1, -1, -1]])
+    mixes = class_mixes(top, np.array([1, 1, 0, 2]))
+    assert names_by_class(mixes, ["cat", "dog", "cow"]) == ["dog", "cow", ""]
+    Z = sparse.csr_array([[-1.0, 0.0], [0.0, 1.0]])
+    assert names_by_words(Z, ["red", "blue"]) == ["red", "blue"]
+    assert names_by_words(Z, ["?", "!"]) == ["", ""]
