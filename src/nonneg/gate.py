@@ -48,7 +48,7 @@ class Gate(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """1 for open and 0 for shut gates, ``(n, d)``, of hidden ``(n, h)``."""
-        probability = self.layers(hidden).sigmoid()
+        probability: Tensor = self.layers(hidden).sigmoid()
         return (probability > 0.5).to(probability) + (probability - probability.detach())
 
     def penalty(self, hidden: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ class Gate(nn.Module):
         Args:
             hidden: ``(n, h)``.
         """
-        logits = self.layers(hidden.detach())
+        logits: Tensor = self.layers(hidden.detach())
         probability = logits.sigmoid()
         log_open, log_shut = nn.functional.logsigmoid(logits), nn.functional.logsigmoid(-logits)
         prior = torch.tensor(self.settings.prior, dtype=logits.dtype, device=logits.device)
