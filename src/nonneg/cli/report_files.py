@@ -12,9 +12,7 @@ from nonneg.data import Data, ImageFolder, numbered, read_labels
 from nonneg.feature_file import FeatureArray, read_features
 from nonneg.files import read_json
 from nonneg.report.samples import Images, Samples
-
-# Thumbnails are no larger, so larger images need not be read.
-_THUMBNAIL = 64
+from nonneg.report.sprites import LARGEST_SIDE
 
 
 def features_of_file(path: Path) -> tuple[FeatureArray, dict[str, NDArray[Any]]]:
@@ -85,11 +83,12 @@ def labels_of_file(path: Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     return numbers[0].numpy(), names
 
 
-def images_of(path: Path) -> tuple[Images, int]:
-    """Images of a folder, sorted by name, or of an npy file of bytes; and their number."""
+def images_of(path: Path) -> tuple[Images, int, list[str] | None]:
+    """Images of a folder, sorted by name, or of an npy file of bytes; their number and names."""
     if path.is_dir():
-        folder = ImageFolder(path, image_size=_THUMBNAIL)
-        return images_of_data(folder), len(folder)
+        folder = ImageFolder(path, image_size=LARGEST_SIDE)
+        names = [str(folder.path(i).relative_to(folder.root)) for i in range(len(folder))]
+        return images_of_data(folder), len(folder), names
     if not path.is_file():
         raise FileNotFoundError(f"there is no file or folder {path}")
     try:
@@ -98,7 +97,7 @@ def images_of(path: Path) -> tuple[Images, int]:
         raise ValueError(
             f"{path} is not a readable npy file ({error}); give one, or a folder of images"
         ) from error
-    return pixels, len(pixels)
+    return pixels, len(pixels), None
 
 
 def images_of_data(data: Data) -> Images:
@@ -131,11 +130,13 @@ def with_extras(
     if class_names is not None:
         given["class_names"] = lines_of_file(class_names)
     if images is not None:
-        given["images"], n_images = images_of(images)
+        given["images"], n_images, names = images_of(images)
         if n_images != len(samples):
             raise ValueError(
                 f"{images} holds {n_images} images for {len(samples)} samples; give one each"
             )
+        if names is not None and samples.ids is None:
+            given["ids"] = names
     if ids is not None:
         given["ids"] = lines_of_file(ids)
     had = {key: getattr(samples, key) for key in _SHOWN}

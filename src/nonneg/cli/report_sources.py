@@ -66,14 +66,17 @@ def atlas_of(
     """
     # Opened first: encoding takes long, and a folder that holds no run should fail before it.
     returning = None if other_seed is None else _features(other_seed, data)
-    atlas = _of_run(source, against, data) if source.is_dir() else _of_file(source, against, data)
+    if source.is_dir():
+        atlas = _of_run(source, against, data)
+    else:
+        kind = "image" if extras.captions and extras.images else "sample"
+        atlas = _of_file(source, against, data, kind)
     if other_seed is not None and returning is not None:
         about = [*atlas.story.about, f"Partners in another seed are from {other_seed.name}."]
         story = replace(atlas.story, about=about)
         atlas = replace(atlas, other_seed=returning(), story=story)
-    if title is not None:
-        atlas = replace(atlas, title=title)
-    return _with_extras(atlas, extras)
+    atlas = _with_extras(atlas, extras)
+    return atlas if title is None else replace(atlas, title=title)
 
 
 def _of_run(folder: Path, against: Path | None, data: RunData) -> Atlas:
@@ -146,7 +149,7 @@ def _differing(main: RunSource, other: RunSource) -> str | None:
     return f"The two runs differ by more than the transform: {', '.join(found)}."
 
 
-def _of_file(path: Path, against: Path | None, data: RunData) -> Atlas:
+def _of_file(path: Path, against: Path | None, data: RunData, kind: str) -> Atlas:
     beside: dict[str, Any] = {}
     if against is not None:
         method = path.stem if path.stem != against.stem else str(path)
@@ -156,8 +159,8 @@ def _of_file(path: Path, against: Path | None, data: RunData) -> Atlas:
             "against": _features(against, data)(),
             "against_method": other,
         }
-    samples = samples_of_file(path)
-    about = f"{len(samples):,} samples × {samples.n_features:,} features of {path.name}."
+    samples = replace(samples_of_file(path), kind=kind)
+    about = f"{len(samples):,} {kind}s × {samples.n_features:,} features of {path.name}."
     return Atlas(samples=samples, title=path.stem, story=Story(about=[about]), **beside)
 
 
@@ -198,7 +201,7 @@ def _captions(atlas: Atlas, path: Path, extras: Extras) -> dict[str, Any]:
     of: NDArray[Any] | None = beside.get("caption_of")
     if extras.caption_of is not None:
         of = np.asarray(features_of_file(extras.caption_of)[0])
-    about = list(atlas.story.about)
+    about = [*atlas.story.about, f"{features.shape[0]:,} captions of {path.name}."]
     if of is None and features.shape[0] == len(atlas.samples):
         of = np.arange(len(atlas.samples))
         about.append("Caption i is taken to belong to sample i.")
@@ -207,6 +210,7 @@ def _captions(atlas: Atlas, path: Path, extras: Extras) -> dict[str, Any]:
         captions, texts=extras.texts, labels=None, class_names=None, images=None, ids=None
     )
     return {
+        "title": f"{atlas.title} and {path.stem}",
         "captions": captions,
         "caption_of": None if of is None else np.asarray(of, dtype=np.int64),
         "story": replace(atlas.story, about=about),

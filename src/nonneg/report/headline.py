@@ -20,7 +20,24 @@ TITLES: dict[str, tuple[str, str]] = {
     "alive_rate": ("Alive features", "active for at least one sample"),
     "sparsity": ("Sparsity", "share of entries that are zero"),
     "sparsity_alive": ("Sparsity of alive features", "dead features cannot raise it"),
-    "active_per_sample": ("Active features a sample", "mean"),
+    "active_per_sample": ("Active features per sample", "mean"),
+    "alive_both": (
+        "Features alive on both sides",
+        "active for at least one sample and at least one caption",
+    ),
+    "active_per_caption": ("Active features per caption", "mean"),
+    "caption_to_sample": (
+        "Captions that find their sample",
+        "it is among the ten with the largest cosine",
+    ),
+    "sample_to_caption": (
+        "Samples that find a caption of theirs",
+        "one is among the ten with the largest cosine",
+    ),
+    "agreement": (
+        "Agreement of both sides",
+        "cosine of a feature over captions with itself over their samples; mean of features",
+    ),
     "class_consistency": (
         "Class consistency",
         f"share of the commonest class among a feature's active samples; features with at least "
@@ -107,11 +124,12 @@ def headline(
     return figures
 
 
-def as_table(by_method: Mapping[str, Figures]) -> list[dict[str, Any]]:
+def as_table(by_method: Mapping[str, Figures], kind: str = "sample") -> list[dict[str, Any]]:
     """Rows for the page, in the order of ``TITLES``: a figure's title and its value by method.
 
     Args:
         by_method: Figures of each method; a row has those methods that have the figure.
+        kind: What a sample is called.
     """
     keys = dict.fromkeys(key for figures in by_method.values() for key in figures)
     order = list(TITLES)
@@ -123,8 +141,8 @@ def as_table(by_method: Mapping[str, Figures]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "key": key,
-                "title": title,
-                "help": explanation,
+                "title": title.replace("sample", kind).replace("Sample", kind.capitalize()),
+                "help": explanation.replace("sample", kind),
                 "is_rate": one.is_rate,
                 "higher_is_better": one.higher_is_better,
                 "cells": {

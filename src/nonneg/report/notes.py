@@ -17,7 +17,7 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
     said = []
     if side["n"] < len(samples):
         said.append(
-            f"{side['n']:,} of {len(samples):,} samples are shown, drawn at random; "
+            f"{side['n']:,} of {len(samples):,} {samples.kind}s are shown, drawn at random; "
             "statistics are from all of them."
         )
     if side["kept_a_row"] is not None:
@@ -32,12 +32,16 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
         )
     if samples.classes is None:
         said.append("There are no labels, so nothing is said of classes and purity.")
+    if atlas.captions is not None and atlas.caption_of is None:
+        said.append("Which sample a caption belongs to is not known, so pairs are not measured.")
     if samples.images is None and samples.texts is None:
         said.append("There are neither images nor texts; samples are shown by number.")
     if atlas.sepin is None:
-        said.append("SEPIN needs two views of each sample, and the run that made them.")
+        said.append(
+            "SEPIN is left out: it needs two views of each sample, and the run that made them."
+        )
     if atlas.reference is None:
-        said.append("Monosemanticity needs a reference embedding of the samples.")
+        said.append("Monosemanticity is left out: it needs a reference embedding of the samples.")
     if content["space"]["map"]["shape"] == [0]:
         said.append("All features are dead: none is active for any sample.")
     return said

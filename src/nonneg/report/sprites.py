@@ -1,6 +1,7 @@
 """How do thousands of small images fit into one page? As a few sheets, each one image file."""
 
 import io
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,10 @@ from nonneg.report.samples import Images, Pixels
 
 # No browser refuses an image of this size, and a phone decodes it at once.
 _SHEET_SIDE = 2048
-_LARGEST_SIDE = 64
+# Few images may be large, many must be small: 10,000 of 64 pixels, or 2,500 of 128.
+LARGEST_SIDE = 128
+_SMALLEST_SIDE = 64
+_MAX_PIXELS = 10_000 * 64 * 64
 # Small grey images are kept exactly; WebP of this quality takes a tenth for photographs.
 _EXACT_UP_TO = 32
 _QUALITY = 80
@@ -51,7 +55,7 @@ class Sprites:
 
 
 def sprites(images: Images, numbers: IntArray) -> Sprites:
-    """Sheets of the images with these numbers; large ones are shrunk to 64 pixels a side.
+    """Sheets of the images with these numbers; large ones are shrunk, the more the more they are.
 
     Args:
         images: uint8 ``(n, h, w)``, ``(n, c, h, w)`` or ``(n, h, w, c)``, or what gives them.
@@ -61,7 +65,8 @@ def sprites(images: Images, numbers: IntArray) -> Sprites:
         TypeError: If pixels are not bytes.
         ValueError: If the shape is another.
     """
-    first = small_images(_fetched(images, numbers[:1]))
+    side = largest_side(len(numbers))
+    first = small_images(_fetched(images, numbers[:1]), side)
     height, width, channels = first.shape[1:]
     a_row = max(1, _SHEET_SIDE // width)
     a_sheet = a_row * max(1, _SHEET_SIDE // height)
@@ -72,7 +77,7 @@ def sprites(images: Images, numbers: IntArray) -> Sprites:
         n_columns = a_row if len(some) > a_row else len(some)
         sheet = np.zeros((n_rows * height, n_columns * width, channels), dtype=np.uint8)
         for offset in range(0, len(some), _BATCH):
-            batch = small_images(_fetched(images, some[offset : offset + _BATCH]))
+            batch = small_images(_fetched(images, some[offset : offset + _BATCH]), side)
             for i, image in enumerate(batch, start=offset):
                 top, left = i // a_row * height, i % a_row * width
                 sheet[top : top + height, left : left + width] = image
@@ -80,11 +85,21 @@ def sprites(images: Images, numbers: IntArray) -> Sprites:
     return Sprites(width, height, a_row, a_sheet, tuple(sheets))
 
 
-def small_images(images: Pixels) -> Pixels:
-    """Images ``(n, h, w, c)`` of at most 64 pixels a side, from any of the usual shapes.
+def largest_side(n_images: int) -> int:
+    """Pixels a side that so many images may have: between 64 and 128.
 
     Example:
-        >>> small_images(np.zeros((2, 3, 128, 256), np.uint8)).shape
+        >>> largest_side(100), largest_side(10_000), largest_side(4_000)
+        (128, 64, 101)
+    """
+    return int(np.clip(math.isqrt(_MAX_PIXELS // n_images), _SMALLEST_SIDE, LARGEST_SIDE))
+
+
+def small_images(images: Pixels, side: int) -> Pixels:
+    """Images ``(n, h, w, c)`` of at most ``side`` pixels a side, from any of the usual shapes.
+
+    Example:
+        >>> small_images(np.zeros((2, 3, 128, 256), np.uint8), 64).shape
         (2, 32, 64, 3)
     """
     pixels = np.asarray(images)
@@ -100,7 +115,7 @@ def small_images(images: Pixels) -> Pixels:
             "with 1 or 3 channels"
         )
     height, width, channels = pixels.shape[1:]
-    shrink = _LARGEST_SIDE / max(height, width)
+    shrink = side / max(height, width)
     if shrink >= 1:
         return pixels
     size = (max(1, round(width * shrink)), max(1, round(height * shrink)))

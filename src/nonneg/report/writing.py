@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nonneg import files, metrics
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.metrics.results import IntArray
@@ -19,6 +17,7 @@ from nonneg.report.notes import notes
 from nonneg.report.packing import packed
 from nonneg.report.page import page
 from nonneg.report.samples import Samples, drawn
+from nonneg.report.spoken import Spoken
 
 MAX_SAMPLES = 10_000
 
@@ -77,6 +76,11 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         rank=rank,
     )
     figures = {method: own}
+    spoken = (
+        None
+        if atlas.captions is None
+        else Spoken.of(atlas, shown, max_samples=max_samples, seed=seed)
+    )
     content: dict[str, Any] = {
         "title": atlas.title,
         "method": method,
@@ -87,7 +91,7 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         "min_active": MIN_ACTIVE,
         "class_names": [] if samples.classes is None else list(samples.class_names),
         "sides": [contents.side(samples, shown)],
-        "features": contents.feature_table(facts, _names(atlas, shown, facts)),
+        "features": contents.feature_table(facts, _names(atlas, shown, facts, spoken)),
         "space": contents.space(samples.features, facts, rank, {method: atlas.story.selection}),
         "training": contents.training_charts(atlas.story.training),
         "sepin": contents.per_feature(atlas.sepin),
@@ -107,21 +111,30 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         figures = {atlas.against_method: beside} | figures
     if atlas.other_seed is not None:
         content["seed"], figures[method]["returned"] = _seed(atlas, shown)
-    if atlas.captions is not None:
-        of = _captions_shown(atlas, shown, max_samples, seed)
-        content["captions"] = _captions(atlas.captions, of)
-        content["sides"].append(contents.side(atlas.captions, of[0], of[1]))
-    content["figures"] = as_table(_joined(figures, atlas.story.figures))
+    if spoken is not None:
+        content["captions"] = spoken.table()
+        content["sides"].append(contents.side(spoken.captions, spoken.shown, spoken.place))
+        figures[method] |= spoken.figures(facts.n_active)
+    content["figures"] = as_table(_joined(figures, atlas.story.figures), samples.kind)
     content["notes"] = [*atlas.story.notes, *notes(atlas, content)]
     return content
 
 
-def _names(atlas: Atlas, shown: IntArray, facts: FeatureFacts) -> list[str]:
+def _names(atlas: Atlas, shown: IntArray, facts: FeatureFacts, spoken: Spoken | None) -> list[str]:
     """Names by words where there are texts, else by classes, else none."""
-    for part in (atlas.samples, atlas.captions):
-        if part is not None and part.texts is not None:
-            return names_by_words(part.features, part.texts)
-    return _names_by_class(atlas.samples, shown, facts)
+    if spoken is not None and spoken.captions.texts is not None:
+        texts = [spoken.captions.texts[i] for i in spoken.shown]
+        top = spoken.facts.top
+        if spoken.place is None:
+            return names_by_words(top, texts)
+        return names_by_words(top, texts, beside=facts.top, text_of=spoken.place)
+    return _names_of(atlas.samples, shown, facts)
+
+
+def _names_of(samples: Samples, shown: IntArray, facts: FeatureFacts) -> list[str]:
+    if samples.texts is not None:
+        return names_by_words(facts.top, [samples.texts[i] for i in shown])
+    return _names_by_class(samples, shown, facts)
 
 
 def _names_by_class(samples: Samples, shown: IntArray, facts: FeatureFacts) -> list[str]:
@@ -135,10 +148,7 @@ def _against(atlas: Atlas, shown: IntArray) -> dict[str, Any]:
     assert atlas.against is not None
     samples = atlas.samples
     facts = feature_facts(atlas.against, shown=shown, labels=samples.classes)
-    if samples.texts is not None:
-        names = names_by_words(atlas.against, samples.texts)
-    else:
-        names = _names_by_class(samples, shown, facts)
+    names = _names_of(samples, shown, facts)
     return {"method": atlas.against_method, **contents.top_table(facts, names)}
 
 
@@ -154,31 +164,6 @@ def _seed(atlas: Atlas, shown: IntArray) -> tuple[dict[str, Any], Figure]:
         "cosine": packed(match.per_feature, "float32"),
         "top": packed(facts.top, "int32"),
     }, figure
-
-
-def _captions_shown(
-    atlas: Atlas, shown: IntArray, max_samples: int, seed: int
-) -> tuple[IntArray, IntArray | None]:
-    """Numbers of the captions on the page, and for each the position of its sample there."""
-    assert atlas.captions is not None
-    of = atlas.caption_of
-    if of is None:
-        return drawn(len(atlas.captions), max_samples, seed), None
-    place = np.full(len(atlas.samples), -1)
-    place[shown] = np.arange(len(shown))
-    candidates = np.flatnonzero(place[of] >= 0)
-    chosen = candidates[drawn(len(candidates), max_samples, seed)]
-    return chosen, place[of[chosen]]
-
-
-def _captions(captions: Samples, shown: tuple[IntArray, IntArray | None]) -> dict[str, Any]:
-    """The strongest captions of each feature."""
-    facts = feature_facts(captions.features, shown=shown[0], n_top=12)
-    return {
-        "top": packed(facts.top, "int32"),
-        "top_strength": packed(facts.top_strength, "float32"),
-        "n_active": packed(facts.n_active, "int32"),
-    }
 
 
 def _joined(figures: Mapping[str, Figures], more: Mapping[str, Figures]) -> dict[str, Figures]:

@@ -14,6 +14,26 @@ READABILITY = {
     "effective_rank": "effective rank",
 }
 
+# What every method has, in a few columns: is it useful, is it readable?
+_IN_SHORT = {
+    "probe_hidden": "probe (hidden), %",
+    "precision_features": "precision@10, %",
+    "sparsity": "sparsity, %",
+    "alive_rate": "alive, %",
+    "top20_purity": "top-20 purity",
+}
+_IN_SHORT_SECTIONS = ("properties", "neighbours", "probe")
+
+
+def _both(name: str, changes: tuple[str, ...]) -> tuple[Arm, Arm]:
+    """CL and NCL with the same changes, compared with each other."""
+    signed = f"{name}, CL"
+    return (
+        Arm(signed, changes, signed=True, against=signed),
+        Arm(f"{name}, NCL", changes, against=signed),
+    )
+
+
 PROPERTIES = Plan(
     name="properties",
     about="How readable features are: figures of the test set. A dense representation's class "
@@ -130,15 +150,8 @@ TRANSFORMS = Plan(
             for name in ("relu", "rep_relu", "softplus", "sigmoid", "exp", "gelu", "leaky_relu")
         ),
     ),
-    figures={
-        "sparsity": "sparsity, %",
-        "alive_rate": "alive, %",
-        "class_consistency": "class consistency",
-        "top20_purity": "top-20 purity",
-        "precision_features": "precision@10, %",
-        "probe_hidden": "probe (hidden), %",
-    },
-    sections=("properties", "neighbours", "probe"),
+    figures=_IN_SHORT | {"class_consistency": "class consistency"},
+    sections=_IN_SHORT_SECTIONS,
 )
 
 # Each setting is moved by itself, for both methods; what is not named is as in the preset.
@@ -161,23 +174,10 @@ SENSITIVITY = Plan(
     arms=(
         CL,
         NCL,
-        *(
-            arm
-            for name, changes in _VARIED.items()
-            for arm in (
-                Arm(f"CL, {name}", changes, signed=True, against=f"CL, {name}"),
-                Arm(f"NCL, {name}", changes, against=f"CL, {name}"),
-            )
-        ),
+        *(arm for name, changes in _VARIED.items() for arm in _both(name, changes)),
     ),
-    figures={
-        "probe_hidden": "probe (hidden), %",
-        "precision_features": "precision@10, %",
-        "sparsity": "sparsity, %",
-        "alive_rate": "alive, %",
-        "top20_purity": "top-20 purity",
-    },
-    sections=("properties", "neighbours", "probe"),
+    figures=_IN_SHORT,
+    sections=_IN_SHORT_SECTIONS,
 )
 
 _CLASSES = ("task=supervised",)
@@ -248,23 +248,9 @@ METHODS = Plan(
     about="The non-negative switch on other objectives: for each, signed features (CL) and "
     "non-negative ones (NCL), all else equal. Only supervised contrastive learning sees labels; "
     "VICReg and Barlow Twins have no negatives.",
-    arms=tuple(
-        arm
-        for name, changes in _METHODS.items()
-        for arm in (
-            Arm(f"{name}, CL", changes, signed=True, against=f"{name}, CL"),
-            Arm(f"{name}, NCL", changes, against=f"{name}, CL"),
-        )
-    ),
-    figures={
-        "probe_hidden": "probe (hidden), %",
-        "precision_features": "precision@10, %",
-        "sparsity": "sparsity, %",
-        "alive_rate": "alive, %",
-        "top20_purity": "top-20 purity",
-        "correlation": "correlation",
-    },
-    sections=("properties", "neighbours", "probe"),
+    arms=tuple(arm for name, changes in _METHODS.items() for arm in _both(name, changes)),
+    figures=_IN_SHORT | {"correlation": "correlation"},
+    sections=_IN_SHORT_SECTIONS,
 )
 
 PLANS = {

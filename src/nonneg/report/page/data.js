@@ -113,11 +113,18 @@ const classWords = (name) => (/^\d+$/.test(name) ? `class ${name}` : name);
 
 const isDead = (feature) => features.n_active[feature] === 0;
 
+/** In words: that a feature is active for no sample, but perhaps for captions. */
+function deadWords(feature) {
+  const nCaptions = captionTop ? captionTop.n_active[feature] : 0;
+  const but = nCaptions ? `, but for ${plural(nCaptions, "caption")}` : "";
+  return `Active for no ${samples.kind}${but}.`;
+}
+
 const featureName = (feature) =>
   features.names[feature] || (isDead(feature) ? "dead" : `feature ${feature}`);
 
-/** The samples of `there` with the largest cosine to sample i of `here`: [{number, cosine}]. */
-function neighbours(here, i, there, k) {
+/** The cosine of sample i of `here` with every sample of `there`. */
+function cosines(here, i, there) {
   const { starts, rows, values } = there.byFeature;
   const scores = new Float32Array(there.n);
   for (const { feature, value } of here.active(i)) {
@@ -125,6 +132,12 @@ function neighbours(here, i, there, k) {
       scores[rows[at]] += (value * values[at]) / SCALE;
     }
   }
+  return scores;
+}
+
+/** The samples of `there` with the largest cosine to sample i of `here`: [{number, cosine}]. */
+function neighbours(here, i, there, k) {
+  const scores = cosines(here, i, there);
   const found = [];
   for (let number = 0; number < there.n; number++) {
     if (scores[number] <= 0 || (here === there && number === i)) continue;
@@ -168,6 +181,7 @@ const SORTS = [
   ["frequency", "frequency", features.n_active],
   ["sepin", "SEPIN", sepin],
   ["monosemanticity", "monosemanticity", monosemanticity],
+  ["agreement", "agreement of both sides", captionTop && captionTop.agreement],
   ["seed", "return in another seed", otherSeed && otherSeed.cosine],
 ].filter(([, , values]) => values);
 

@@ -4,7 +4,7 @@ function featureFacts(feature) {
   const rows = [
     ["expected activation", decimal(features.expected[feature])],
     [
-      "on for",
+      captionTop ? `on for ${samples.kind}s` : "on for",
       `${plural(features.n_active[feature], samples.kind)}, ${percent(features.n_active[feature] / content.n_samples)}`,
     ],
     ["largest activation", decimal(features.highest[feature])],
@@ -18,7 +18,12 @@ function featureFacts(feature) {
   }
   if (monosemanticity) rows.push(["monosemanticity", decimal(monosemanticity[feature])]);
   if (sepin) rows.push(["SEP", `${decimal(sepin[feature])} nats`]);
-  if (captionTop) rows.push(["on for", plural(captionTop.n_active[feature], "caption")]);
+  if (captionTop) {
+    const n = captionTop.n_active[feature];
+    rows.splice(2, 0, ["on for captions", `${plural(n, "caption")}, ${percent(n / captions.n_all)}`]);
+    const { agreement } = captionTop;
+    if (agreement) rows.push(["agreement of both sides", decimal(agreement[feature])]);
+  }
   return el(
     "dl",
     { class: "facts-list" },
@@ -26,11 +31,11 @@ function featureFacts(feature) {
   );
 }
 
-/** Share of the main class among the samples of each band of activation. */
-function certainty(feature) {
-  const counts = row(features.histogram, feature, false);
-  const mains = row(features.main_histogram, feature, false);
-  const nBands = features.spread.shape[1];
+/** How many samples each band of activation has, and how many of them are of the main class. */
+function certainty(those, feature) {
+  const counts = row(those.histogram, feature, false);
+  const mains = those.main_histogram ? row(those.main_histogram, feature, false) : counts;
+  const nBands = those.spread.shape[1];
   const width = counts.length / nBands;
   return Array.from({ length: nBands }, (_, band) => {
     let [all, main] = [0, 0];
@@ -42,11 +47,12 @@ function certainty(feature) {
   });
 }
 
-function spreadRows(feature) {
-  const bands = certainty(feature);
-  const highest = features.highest[feature];
-  const perBand = features.spread.shape[2];
-  const all = row(features.spread, feature, false);
+/** Samples of one kind from each band of activation; `those` is what is known of the features. */
+function spreadRows(side, those, feature) {
+  const bands = certainty(those, feature);
+  const highest = those.highest[feature];
+  const perBand = those.spread.shape[2];
+  const all = row(those.spread, feature, false);
   const main = className(features.main_class[feature]);
   return bands
     .map(({ all: n, main: nMain }, band) => {
@@ -54,7 +60,7 @@ function spreadRows(feature) {
       if (!n) return null;
       const bound = (b) => (b ? ((b / bands.length) * highest).toPrecision(2) : "0");
       const share =
-        hasLabels && n
+        hasLabels && side === samples
           ? el("small", {}, `${Math.round((100 * nMain) / n)} % ${classWords(main)}`)
           : null;
       return el(
@@ -64,10 +70,10 @@ function spreadRows(feature) {
           "div",
           { class: "band-head" },
           el("strong", {}, `${bound(band)} to ${bound(band + 1)}`),
-          el("small", {}, plural(n, samples.kind)),
+          el("small", {}, plural(n, side.kind)),
           share,
         ),
-        gallery(samples, numbers, { mark: !samples.sprites, size: 56 }),
+        gallery(side, numbers, { mark: !side.sprites, size: captionTop ? 64 : undefined }),
       );
     })
     .reverse();
@@ -122,6 +128,17 @@ function exceptionsPart(feature) {
   );
 }
 
+function captionPart(feature) {
+  if (!captionTop || !captionTop.n_active[feature]) return null;
+  return section(
+    "Its strongest captions",
+    null,
+    gallery(captions, row(captionTop.top, feature).slice(0, 12), {
+      strengths: row(captionTop.top_strength, feature, false),
+    }),
+  );
+}
+
 function around(feature) {
   const order = lastOrder && lastOrder.includes(feature) ? lastOrder : sorted("expected");
   const at = order.indexOf(feature);
@@ -155,7 +172,7 @@ function showFeature(feature) {
     el("h1", {}, featureName(feature), el("span", { class: "number" }, `#${feature}`)),
   ];
   if (isDead(feature))
-    return [head, el("p", {}, "This feature is dead: it is active for no sample.")];
+    return [head, el("p", {}, `This feature is dead. ${deadWords(feature)}`), captionPart(feature)];
   const top = row(features.top, feature);
   const strengths = row(features.top_strength, feature, false);
   const big = { width: 320, height: 90, low: "0", high: decimal(features.highest[feature]) };
@@ -173,7 +190,7 @@ function showFeature(feature) {
         el(
           "figcaption",
           {},
-          "Activations of its samples, heights by the square root of their number",
+          `Activations of its ${samples.kind}s, heights by the square root of their number`,
           hasLabels ? `; blue: ${classWords(main)}, grey: all others` : "",
           ".",
         ),
@@ -183,26 +200,23 @@ function showFeature(feature) {
     el(
       "div",
       { class: captions ? "pairwise" : "" },
-      section("Its strongest samples", null, gallery(samples, top, { strengths })),
-      captionTop
-        ? section(
-            "Its strongest captions",
-            null,
-            gallery(captions, row(captionTop.top, feature), {
-              strengths: row(captionTop.top_strength, feature, false),
-            }),
-          )
-        : null,
+      section(`Its strongest ${samples.kind}s`, null, gallery(samples, top, { strengths })),
+      captionPart(feature),
     ),
     section(
       "Over its whole range",
-      "Not only the maximum, which flatters: samples from each fifth of its activations, from the surest to the least sure.",
-      el("div", { class: "bands" }, spreadRows(feature)),
+      "Not only the maximum, which flatters: examples from each fifth of its activations, from the surest to the least sure.",
+      el(
+        "div",
+        { class: captionTop ? "pairwise" : "" },
+        el("div", { class: "bands" }, spreadRows(samples, features, feature)),
+        captionTop ? el("div", { class: "bands" }, spreadRows(captions, captionTop, feature)) : null,
+      ),
     ),
     exceptionsPart(feature),
     section(
       "Features that fire with it",
-      "By the cosine of the two features over all samples.",
+      `By the cosine of the two features over all ${samples.kind}s.`,
       partnerList(feature),
     ),
     seedPart(feature),

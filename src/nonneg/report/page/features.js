@@ -25,7 +25,7 @@ function activationHistogram(feature, options) {
   const mains = hasLabels && main >= 0 ? [...row(features.main_histogram, feature, false)] : null;
   const of = mains ? `, blue: ${classWords(className(main))}` : "";
   const high = features.highest[feature].toFixed(2);
-  const label = `Activations of ${count(features.n_active[feature])} samples from 0 to ${high}${of}`;
+  const label = `Activations of ${plural(features.n_active[feature], samples.kind)} from 0 to ${high}${of}`;
   return histogram(counts, { mains, label, ...options });
 }
 
@@ -43,7 +43,8 @@ function featureCard(feature, key = null) {
       "article",
       { class: "card dead" },
       heading,
-      el("p", { class: "quiet" }, "Active for no sample."),
+      el("p", { class: "quiet" }, deadWords(feature)),
+      captionTop ? strip(captions, row(captionTop.top, feature), 2) : null,
     );
   }
   const top = row(features.top, feature);
@@ -52,7 +53,7 @@ function featureCard(feature, key = null) {
     { class: "card" },
     heading,
     strip(samples, top, samples.sprites ? 12 : 3, 40),
-    captionTop ? strip(captions, row(captionTop.top, feature), 2) : null,
+    captionTop ? strip(captions, row(captionTop.top, feature), 3) : null,
     el(
       "div",
       { class: "under" },
@@ -150,5 +151,17 @@ function showFeatures(query) {
       results.replaceChildren(...el("div", {}, gridResults(query)).childNodes);
     }),
   );
-  return [el("h1", {}, "Features"), bar, results];
+  const words = [
+    `On for: the share of ${samples.kind}s that activate it.`,
+    `EA, expected activation: its mean strength over all ${samples.kind}s.`,
+    hasLabels
+      ? `Purity: the share of the commonest class among its ${content.min_active} strongest ${samples.kind}s. Bars are of the classes of all that activate it.`
+      : "",
+  ];
+  return [
+    el("h1", {}, "Features"),
+    bar,
+    el("p", { class: "facts" }, words.join(" ")),
+    results,
+  ];
 }

@@ -22,22 +22,25 @@ function bigNumbers() {
     bigNumber(count(alive.n_alive), `of ${count(content.n_features)} features are alive`, dead),
     bigNumber(
       decimal(figureOf("active_per_sample").value),
-      "features are active a sample",
+      `features are active per ${samples.kind}`,
       `${percent(figureOf("sparsity").value)} of all entries are zero`,
     ),
   ];
   for (const [key, words] of [
     ["top_purity", `of a feature's ${content.min_active} strongest samples share a class`],
     ["class_consistency", "of the samples that activate a feature share a class"],
+    ["caption_to_sample", `of captions have their ${samples.kind} among the ten nearest`],
+    ["sample_to_caption", `of ${samples.kind}s have a caption of theirs among the ten nearest`],
     ["returned", "of the features return in another seed"],
   ]) {
     const cell = figureOf(key);
     if (!cell || missing(cell.value)) continue;
-    const { null: chance, low, high, n_features: n } = cell.beside;
+    const { null: chance, low, high, n_features: n, n_samples: among } = cell.beside;
     const notes = [];
     if (!missing(low)) notes.push(`95 %: ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}`);
     if (!missing(chance)) notes.push(`by chance ${percent(chance)}`);
     if (!missing(n)) notes.push(plural(n, "feature"));
+    if (!missing(among)) notes.push(`of ${count(among)}`);
     boxes.push(bigNumber(percent(cell.value), words, notes.join(" · ")));
   }
   return el("div", { class: "bigs" }, boxes);
@@ -83,7 +86,7 @@ function figureTable() {
 function firstFeatures() {
   const alive = sorted("expected").filter((feature) => !isDead(feature));
   const cards = alive.slice(0, 8).map((feature) => featureCard(feature));
-  if (!cards.length) return el("p", { class: "quiet" }, "No feature is active for any sample.");
+  if (!cards.length) return el("p", { class: "quiet" }, `No feature is active for any ${samples.kind}.`);
   return el("div", { class: "cards" }, cards);
 }
 
@@ -101,7 +104,7 @@ function showGlance() {
         )
       : section(
           "The features that are used most",
-          "By expected activation: the mean over samples of the feature in rows of length 1.",
+          `By expected activation: the mean strength over all ${samples.kind}s.`,
           firstFeatures(),
           el(
             "p",

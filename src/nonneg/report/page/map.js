@@ -39,8 +39,10 @@ function featureMap() {
     const named = samples.sprites
       ? new Set()
       : new Set(placedNames(places, width, width * 0.68).map((p) => p.feature));
+    // Names come last, so that no dot lies on them.
+    const inOrder = [...places].sort((a, b) => named.has(a.feature) - named.has(b.feature));
     plane.replaceChildren(
-      ...places.map(({ feature, x, y }) => {
+      ...inOrder.map(({ feature, x, y }) => {
         const title = `#${feature} ${featureName(feature)}`;
         const first = features.top[feature * features.top.shape[1]];
         const isImage = samples.sprites && first >= 0;

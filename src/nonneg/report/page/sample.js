@@ -1,5 +1,7 @@
 // What is in one sample, and why are two alike? Its active features, and what they add up to.
 
+const FIRST_FEATURES = 20;
+
 function featureRow(feature, value, highest, beside) {
   return el(
     "li",
@@ -22,8 +24,8 @@ function activeList(side, number) {
   if (!active.length) return el("p", { class: "quiet" }, "No feature is active for it.");
   const highest = Math.abs(active[0].value);
   const rows = active.map(({ feature, value }) => featureRow(feature, value, highest, null));
-  const first = el("ul", { class: "rows" }, rows.slice(0, 30));
-  if (rows.length <= 30) return first;
+  const first = el("ul", { class: "rows" }, rows.slice(0, FIRST_FEATURES));
+  if (rows.length <= FIRST_FEATURES) return first;
   return el(
     "div",
     {},
@@ -31,8 +33,8 @@ function activeList(side, number) {
     el(
       "details",
       {},
-      el("summary", {}, `${count(rows.length - 30)} weaker ones`),
-      el("ul", { class: "rows" }, rows.slice(30, 330)),
+      el("summary", {}, `${count(rows.length - FIRST_FEATURES)} weaker ones`),
+      el("ul", { class: "rows" }, rows.slice(FIRST_FEATURES)),
     ),
   );
 }
@@ -40,7 +42,7 @@ function activeList(side, number) {
 const matchHref = (here, i, there, j) => `#/match/${here.route}/${i}/${there.route}/${j}`;
 
 /** Another sample, how alike it is, and the features that make most of it. */
-function neighbourCard(here, i, there, { number, cosine }) {
+function neighbourCard(here, i, there, { number, cosine, place = null }) {
   const shared = contributions(here, i, there, number);
   const words = shared
     .slice(0, 3)
@@ -48,9 +50,13 @@ function neighbourCard(here, i, there, { number, cosine }) {
       el(
         "li",
         {},
-        el("a", { href: `#/feature/${feature}` }, featureName(feature)),
-        el("span", { class: "number" }, `#${feature}`),
-        ` ${part.toFixed(2)}`,
+        el(
+          "a",
+          { href: `#/feature/${feature}` },
+          featureName(feature),
+          el("span", { class: "number" }, `#${feature}`),
+        ),
+        el("span", { class: "value" }, part.toFixed(2)),
       ),
     );
   return el(
@@ -65,6 +71,7 @@ function neighbourCard(here, i, there, { number, cosine }) {
         { class: "why", href: matchHref(here, i, there, number) },
         `${cosine.toFixed(2)} · why?`,
       ),
+      place ? el("small", { class: "place" }, `place ${count(place)} of ${count(there.n)}`) : null,
       el("ul", { class: "because" }, words),
     ),
   );
@@ -81,18 +88,33 @@ function neighbourPart(here, i, there, title, k) {
   );
 }
 
+/** What belongs to a sample, the nearest first, and whether its features would have found it. */
 function belongsTogether(side, number) {
   if (!captions || !captions.pair) return null;
-  if (side === captions) {
-    return section(
-      "Its sample",
-      null,
-      gallery(samples, captions.pair[number] < 0 ? [] : [captions.pair[number]]),
-    );
-  }
+  const there = side === captions ? samples : captions;
   const own = [];
-  for (let c = 0; c < captions.n; c++) if (captions.pair[c] === number) own.push(c);
-  return own.length ? section("Its captions", null, gallery(captions, own)) : null;
+  if (side === captions) {
+    if (captions.pair[number] >= 0) own.push(captions.pair[number]);
+  } else {
+    for (let c = 0; c < captions.n; c++) if (captions.pair[c] === number) own.push(c);
+  }
+  if (!own.length) return null;
+  const scores = cosines(side, number, there);
+  const entries = own.map((other) => ({
+    number: other,
+    cosine: scores[other],
+    place: scores.reduce((place, score) => place + (score > scores[other]), 1),
+  }));
+  entries.sort((a, b) => b.cosine - a.cosine);
+  return section(
+    `Its ${there.kind}${side === captions ? "" : "s"}`,
+    `With the place among all ${count(there.n)} ${there.kind}s by the cosine of the features.`,
+    el(
+      "div",
+      { class: "cards" },
+      entries.map((entry) => neighbourCard(side, number, there, entry)),
+    ),
+  );
 }
 
 function showSample(side, number) {
@@ -120,6 +142,7 @@ function showSample(side, number) {
         { class: "portrait" },
         side.sprites ? thumbnail(side, number, 196) : null,
         side.texts ? el("blockquote", {}, side.texts[number]) : null,
+        belongsTogether(side, number),
       ),
       section(
         "Its active features",
@@ -129,9 +152,8 @@ function showSample(side, number) {
         activeList(side, number),
       ),
     ),
-    belongsTogether(side, number),
-    neighbourPart(side, number, side, `Nearest ${side.kind}s`, 12),
     other ? neighbourPart(side, number, other, `Nearest ${other.kind}s`, 8) : null,
+    neighbourPart(side, number, side, `Nearest ${side.kind}s`, other ? 8 : 12),
   ];
 }
 

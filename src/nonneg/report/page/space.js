@@ -9,13 +9,13 @@ const TASKS = { probe: "Linear probe", retrieval: "Precision at 10", transfer: "
 
 function activeCounts() {
   const { counts, width, mean, median } = space.active_per_sample;
-  const label = `Active features a sample: mean ${decimal(mean)}, median ${decimal(median)}`;
+  const label = `Active features per ${samples.kind}: mean ${decimal(mean)}, median ${decimal(median)}`;
   const high = count(counts.length * width - 1);
   return el(
     "figure",
     {},
     histogram(counts, { width: 420, height: 110, label, low: "0", high }),
-    el("figcaption", {}, `${label}; heights by the square root of the number of samples.`),
+    el("figcaption", {}, `${label}; heights by the square root of the number of ${samples.kind}s.`),
   );
 }
 
@@ -162,11 +162,11 @@ function showSpace() {
     el("h1", {}, "The space"),
     section(
       "A map of the features",
-      "Features that fire for the same samples lie together; each is drawn as its strongest sample or by name. Axes mean nothing." +
+      `Features that fire for the same ${samples.kind}s lie together; each is a link, drawn as ${samples.sprites ? `its strongest ${samples.kind}` : "a dot, some with their names"}. Axes mean nothing.` +
         mapLimit(),
       featureMap(),
     ),
-    section("How many features are active a sample", null, activeCounts()),
+    section(`How many features are active per ${samples.kind}?`, null, activeCounts()),
     section(
       "Do features repeat each other?",
       `Absolute cosines between the ${space.heat.length} most expected features, ordered so that alike ones are neighbours: pale is 0, strong is 1.`,

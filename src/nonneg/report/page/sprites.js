@@ -21,11 +21,12 @@ function sheetOf(side, number) {
 function thumbnail(side, number, size) {
   const { width, height, a_row: aRow, a_sheet: aSheet } = side.sprites;
   const fits = size / Math.max(width, height);
-  const scale = fits >= 1.5 ? Math.round(fits) : fits; // whole pixels stay square
+  const isDrawing = Math.max(width, height) <= 32;
+  const scale = isDrawing && fits >= 1.5 ? Math.round(fits) : fits; // whole pixels stay square
   const canvas = el("canvas", { width, height, class: "thumb", "aria-hidden": "true" });
   canvas.style.width = `${Math.round(width * scale)}px`;
   canvas.style.height = `${Math.round(height * scale)}px`;
-  if (scale >= 1.5) canvas.classList.add("pixels");
+  if (isDrawing && scale >= 1.5) canvas.classList.add("pixels");
   const sheet = sheetOf(side, number);
   const place = number % aSheet;
   const draw = () => {
@@ -53,8 +54,11 @@ function look(side, number, size) {
   return el("span", { class: "chip" }, side.called(number));
 }
 
+/** Pixels a side of an image in a gallery: a photograph needs more than a drawing. */
+const tileSize = (side) => (side.sprites && side.sprites.width > 48 ? 80 : 56);
+
 /** A sample as a link. `mark` adds its label and strength below an image, or beside a text. */
-function tile(side, number, { size = 56, strength = null, mark = true, href = null } = {}) {
+function tile(side, number, { size = tileSize(side), strength = null, mark = true, href = null } = {}) {
   const label = side.label(number);
   const isImage = Boolean(side.sprites);
   const notes = [];
@@ -74,7 +78,7 @@ function tile(side, number, { size = 56, strength = null, mark = true, href = nu
 }
 
 /** Many samples: images side by side, texts one below the other. */
-function gallery(side, numbers, { strengths = null, size = 56, mark = true } = {}) {
+function gallery(side, numbers, { strengths = null, size = tileSize(side), mark = true } = {}) {
   const tiles = [...numbers].map((number, at) =>
     tile(side, number, { size, mark, strength: strengths ? strengths[at] : null }),
   );

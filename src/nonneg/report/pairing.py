@@ -1,0 +1,142 @@
+"""Do samples and their captions speak alike? Who finds whom, and which features agree."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from nonneg.evaluation.figure import Figure, Figures
+from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.results import FloatArray, IntArray
+from nonneg.metrics.rows import unit_rows
+from nonneg.report.samples import drawn
+
+# Every caption is held against every sample, so that time grows with the square.
+_MAX_SAMPLES = 5000
+_BLOCK = 512
+_K = 10
+# Sums in another order differ by less.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """How well two kinds of samples fit that share d features.
+
+    Args:
+        agreement: Cosine of each feature over captions with the same feature over the samples
+            that they belong to; NaN where either is dead ``(d,)``.
+        figures: The mean agreement and both directions of retrieval, each with its chance.
+    """
+
+    agreement: FloatArray
+    figures: Figures
+
+
+def pairing(samples: FeatureLike, captions: FeatureLike, caption_of: IntArray) -> Pairing:
+    """Agreement and retrieval of captions and the samples that they belong to.
+
+    A caption finds its sample if fewer than ten samples have a larger cosine; a sample finds its
+    captions if one of them is found so. One without active features finds nothing. Of more
+    than 5,000 samples, retrieval is among a random draw.
+
+    Args:
+        samples: Features ``(n, d)``.
+        captions: Features ``(m, d)``.
+        caption_of: For each caption the number of its sample ``(m,)``.
+
+    Example:
+        >>> found = pairing([[1, 0, 0], [0, 1, 0]], [[2, 0, 0], [0, 3, 0]], np.array([0, 1]))
+        >>> found.agreement, found.figures["agreement"].beside["n_features"]
+        (array([ 1.,  1., nan]), 2)
+    """
+    rows, words = _unit(samples), _unit(captions)
+    agreement = _agreement(rows[caption_of], words)
+    shuffled = np.random.default_rng(0).permutation(caption_of)
+    alike = Figure(
+        _mean(agreement),
+        higher_is_better=True,
+        beside={
+            "null": _mean(_agreement(rows[shuffled], words)),
+            "n_features": int(np.isfinite(agreement).sum()),
+        },
+    )
+    return Pairing(agreement, {"agreement": alike, **_retrieval(rows, words, caption_of)})
+
+
+def _unit(features: FeatureLike) -> sparse.csr_array:
+    """Sparse rows of length 1."""
+    tiles = checked_features(features).tiles()
+    blocks = [sparse.csr_array(unit_rows(tile).cpu().numpy()) for _, tile in tiles]
+    return sparse.csr_array(sparse.vstack(blocks, format="csr"))
+
+
+def _agreement(partners: sparse.csr_array, words: sparse.csr_array) -> FloatArray:
+    """The cosine of each pair of columns ``(d,)``, NaN where one of them is all zero."""
+    parts = [_column_sums(a.multiply(b)) for a, b in _squares(partners, words)]
+    with np.errstate(invalid="ignore"):
+        cosines: FloatArray = parts[0] / np.sqrt(parts[1] * parts[2])
+    return cosines
+
+
+def _squares(
+    a: sparse.csr_array, b: sparse.csr_array
+) -> list[tuple[sparse.csr_array, sparse.csr_array]]:
+    return [(a, b), (a, a), (b, b)]
+
+
+def _column_sums(matrix: sparse.csr_array) -> FloatArray:
+    return np.asarray(matrix.sum(axis=0, dtype=np.float64)).ravel()
+
+
+def _mean(values: FloatArray) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _retrieval(rows: sparse.csr_array, words: sparse.csr_array, of: IntArray) -> Figures:
+    """How often a caption finds its sample, and a sample one of its captions."""
+    some = drawn(rows.shape[0], _MAX_SAMPLES, seed=0)
+    place = np.full(rows.shape[0], -1)
+    place[some] = np.arange(len(some))
+    kept = np.flatnonzero(place[of] >= 0)
+    rows, words, of = rows[some], words[kept], place[of[kept]]
+    n, m = len(some), len(kept)
+    if min(n, m) <= _K:
+        return {}
+    ranks, best = _ranks(rows, words, of)
+    counts = np.bincount(of, minlength=n)
+    own = counts > 0
+    # By chance the first ten captions are any ten of them.
+    missed = np.prod([np.clip(m - counts - i, 0, None) / (m - i) for i in range(_K)], axis=0)
+    return {
+        "caption_to_sample": _found(ranks < _K, _K / n, n),
+        "sample_to_caption": _found(best[own] < _K, float(1 - missed[own].mean()), m),
+    }
+
+
+def _found(hits: NDArray[np.bool_], chance: float, n_samples: int) -> Figure:
+    beside = {"null": chance, "n_samples": n_samples}
+    return Figure(float(hits.mean()), higher_is_better=True, is_rate=True, beside=beside)
+
+
+def _ranks(
+    rows: sparse.csr_array, words: sparse.csr_array, of: IntArray
+) -> tuple[IntArray, IntArray]:
+    """From 0: each caption's sample among all ``(m,)``, each sample's first own caption ``(n,)``.
+
+    Where nothing is shared the rank is past the end.
+    """
+    n, m = rows.shape[0], words.shape[0]
+    own = np.asarray(words.multiply(rows[of]).sum(axis=1)).ravel()
+    nearest = np.zeros(n)
+    np.maximum.at(nearest, of, own)
+    ranks, first = np.zeros(m, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    turned = sparse.csr_array(rows.T)
+    for start in range(0, m, _BLOCK):
+        block = slice(start, min(start + _BLOCK, m))
+        cosines = (words[block] @ turned).toarray()
+        ranks[block] = (cosines > own[block, None] + _ROUNDING).sum(axis=1)
+        first += (cosines > nearest + _ROUNDING).sum(axis=0)
+    return np.where(own > 0, ranks, n), np.where(nearest > 0, first, m)
