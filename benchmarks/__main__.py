@@ -13,7 +13,16 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import losses, metrics, probe, processes, training, views
+from benchmarks import (
+    embeddings,
+    losses,
+    metrics,
+    modalities,
+    probe,
+    processes,
+    training,
+    views,
+)
 
 RESULTS = Path(__file__).with_name("results.md")
 HEAD = (
@@ -109,6 +118,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "processes": _processes,
     "metrics": _metrics,
     "probe": _probe,
+    "embeddings": embeddings.section,
+    "modalities": modalities.section,
 }
 
 

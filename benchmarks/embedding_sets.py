@@ -9,6 +9,7 @@ and ``newsgroups20_train.npy`` with their ``…_labels.npy``; ``scifact_corpus.n
 import json
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,25 +46,30 @@ class Claims(NamedTuple):
     relevant: list[list[int]]
 
 
-def missing() -> str | None:
+def missing(files: Sequence[str] = FILES) -> str | None:
     """Why the sets cannot be read, or None if they can."""
     folder = os.environ.get(VARIABLE)
     if folder is None:
         return f"set {VARIABLE} to a folder of prepared vectors"
-    absent = [name for name in FILES if not (Path(folder) / name).exists()]
+    absent = [name for name in files if not (Path(folder) / name).exists()]
     return f"{folder} lacks {', '.join(absent)}" if absent else None
+
+
+def prepared() -> Path:
+    """The folder of prepared vectors."""
+    return Path(os.environ[VARIABLE])
 
 
 def clinc150(part: str = "test") -> Labelled:
     """15,000 requests of 150 intents, and the 4,500 of ``test`` or the 3,000 of ``val``."""
     names = (f"clinc150_{name}{end}.npy" for name in ("train", part) for end in ("", "_labels"))
-    return Labelled(*(np.load(_folder() / name) for name in names))
+    return Labelled(*(np.load(prepared() / name) for name in names))
 
 
 def newsgroups20() -> Labelled:
     """4,000 posts of 20 groups, and 1,000 others, drawn by chance."""
     names = (f"newsgroups20_train{end}.npy" for end in ("", "_labels"))
-    vectors, labels = (np.load(_folder() / name) for name in names)
+    vectors, labels = (np.load(prepared() / name) for name in names)
     order = np.random.default_rng(0).permutation(len(vectors))
     asked, kept = order[:_N_HELD_OUT], order[_N_HELD_OUT:]
     return Labelled(vectors[kept], labels[kept], vectors[asked], labels[asked])
@@ -71,7 +77,7 @@ def newsgroups20() -> Labelled:
 
 def scifact() -> Claims:
     """5,183 abstracts and the 300 test claims."""
-    folder = _folder()
+    folder = prepared()
     ids = json.loads((folder / "scifact_corpus_ids.json").read_text())
     claims = json.loads((folder / "scifact_queries_test_raw.json").read_text())
     row = {name: number for number, name in enumerate(ids)}
@@ -105,7 +111,3 @@ def _unit(features: Vectors) -> Vectors:
     lengths: Vectors = np.linalg.norm(features, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     return features / lengths
-
-
-def _folder() -> Path:
-    return Path(os.environ[VARIABLE])

@@ -12,12 +12,9 @@ files.
 """
 
 import json
-import math
-import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +22,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from benchmarks.embedding_sets import Vectors, missing, ndcg_at_10, prepared
 from nonneg import NCL, CrossNCL, GraphNCL, metrics
 from nonneg.estimators import nearest_samples
 from nonneg.factorization import graph_world, identification_score, train_table
 
-VARIABLE = "NONNEG_EMBEDDINGS"
 SEEDS = (0, 1, 2)
 N_TOP, N_FEATURES = 10, 300
 FILES = [
@@ -45,7 +42,6 @@ FLICKR: dict[str, dict[str, Any]] = {
     "the same, signed": {"nonnegative": "identity"},
 }
 
-Vectors = NDArray[np.float32]
 Runs = dict[str, list[dict[str, float]]]
 
 
@@ -56,18 +52,9 @@ class Claims(NamedTuple):
     relevant: list[list[int]]
 
 
-def missing() -> str | None:
-    """Why the retrieval part cannot run, or None if it can."""
-    folder = os.environ.get(VARIABLE)
-    if folder is None:
-        return f"set {VARIABLE} to a folder of prepared vectors"
-    absent = [name for name in FILES if not (Path(folder) / name).exists()]
-    return f"{folder} lacks {', '.join(absent)}" if absent else None
-
-
 def section() -> str:
     """All tables as Markdown."""
-    reason = missing()
+    reason = missing(FILES)
     parts = [f"Retrieval was skipped: {reason}."] if reason is not None else [_flickr(), _scifact()]
     return "\n\n".join([*parts, _graphs()])
 
@@ -75,7 +62,7 @@ def section() -> str:
 def measure_flickr() -> Runs:
     """For each version the figures of each seed, on the test images."""
     images, captions, groups, splits = (
-        np.load(_folder() / f"flickr_{part}.npy")
+        np.load(prepared() / f"flickr_{part}.npy")
         for part in ("images", "captions", "groups", "splits")
     )
     here = splits[groups] == "train"
@@ -142,7 +129,7 @@ def sides_agree(
 
 def measure_scifact() -> Runs:
     """For each method nDCG@10 of the test claims among all abstracts."""
-    folder = _folder()
+    folder = prepared()
     corpus, titles = (np.load(folder / f"scifact_{part}.npy") for part in ("corpus", "titles"))
     train, test = _claims("train"), _claims("test")
     claim, abstract = _listed(train)
@@ -245,17 +232,6 @@ def planted_graph(
     return graph[joined][:, joined], members[joined]
 
 
-def ndcg_at_10(Z_claims: Any, Z_abstracts: Any, relevant: list[list[int]]) -> float:  # noqa: ANN401
-    """The mean over claims of the discounted gain of the ten nearest, as a share of the best."""
-    gains = []
-    found = nearest_samples(Z_claims, Z_abstracts, k=10).numbers.tolist()
-    for nearest, wanted in zip(found, relevant, strict=True):
-        gain = sum(1 / math.log2(i + 2) for i, row in enumerate(nearest) if row in wanted)
-        best = sum(1 / math.log2(i + 2) for i in range(min(10, len(wanted))))
-        gains.append(gain / best)
-    return float(np.mean(gains))
-
-
 def _flickr() -> str:
     heads = ["Flickr8k (half), 550 test images", "captions of an image: R@1", "R@5", "R@10"]
     heads += ["image of a caption: R@1", "R@5", "R@10"]
@@ -308,7 +284,7 @@ def _recalls(
 
 
 def _claims(part: str) -> Claims:
-    folder = _folder()
+    folder = prepared()
     ids = json.loads((folder / "scifact_corpus_ids.json").read_text())
     row = {name: i for i, name in enumerate(ids)}
     raw = json.loads((folder / f"scifact_queries_{part}_raw.json").read_text())
@@ -331,10 +307,6 @@ def _together(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.i
     n = n_left + n_right
     links = sparse.coo_array((np.ones(len(left)), (left, n_left + right)), shape=(n, n))
     return connected_components(links, directed=False)[1][left]
-
-
-def _folder() -> Path:
-    return Path(os.environ[VARIABLE])
 
 
 def _mean(runs: list[dict[str, float]], key: str, digits: int, scale: float = 1) -> str:
