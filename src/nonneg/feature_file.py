@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,7 @@ def read_features(path: str | Path) -> tuple[FeatureArray, dict[str, NDArray[Any
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, BadZipFile) as error:
         raise ValueError(f"{path} is not a readable npz file ({error})") from error
     if "features" in arrays:
         return arrays.pop("features"), arrays

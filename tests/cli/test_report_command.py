@@ -172,8 +172,11 @@ def test_images_with_captions(nonneg, vectors):
     options += ["--texts", vectors / "captions.jsonl", "--caption-of", vectors / "of.npy"]
     ended = nonneg("report", vectors / "Z.npz", *options)
     assert ended.returncode == 0, ended.stderr
-    images, captions = content_of(vectors / "Z.html")["sides"]
-    assert images["texts"] is None
+    content = content_of(vectors / "Z.html")
+    assert content["title"] == "Z and T"
+    assert content["about"] == ["5 images × 5 features of Z.npz.", "3 captions of T.npz."]
+    images, captions = content["sides"]
+    assert (images["kind"], images["texts"]) == ("image", None)
     assert images["sprites"]["width"] == 8
     assert (captions["kind"], captions["texts"]) == ("caption", ["a", "b", "c"])
 
@@ -185,7 +188,13 @@ def test_images_of_a_folder_come_in_the_order_of_their_names(nonneg, tmp_path):
         Image.new("L", (40, 40), colour).save(tmp_path / "pictures" / f"{name}.png")
     ended = nonneg("report", tmp_path / "Z.npz", "--images", tmp_path / "pictures")
     assert ended.returncode == 0, ended.stderr
-    assert content_of(tmp_path / "Z.html")["sides"][0]["sprites"]["width"] == 64
+    side = content_of(tmp_path / "Z.html")["sides"][0]
+    assert side["sprites"]["width"] == 128
+    assert side["ids"] == ["a.png", "b.png", "c.png"]
+    (tmp_path / "ids.txt").write_text("x\ny\nz\n")
+    options = ["--images", tmp_path / "pictures", "--ids", tmp_path / "ids.txt"]
+    assert nonneg("report", tmp_path / "Z.npz", *options).returncode == 0
+    assert content_of(tmp_path / "Z.html")["sides"][0]["ids"] == ["x", "y", "z"]
 
 
 BAD = {
@@ -200,18 +209,48 @@ BAD = {
     "no captions": (["Z.npz", "--caption-of", "short.npy"], "--caption-of says whose the captions"),
     "captions only": (["Z.npz", "--captions", "Z.npz"], "--captions Z.npz needs the captions"),
     "NaN": (["nan.npy"], "all 5 samples have NaN or infinite features"),
-    "not features": (["few.txt"], "few.txt is not a readable npz file"),
+    "not features": (["few.txt"], "few.txt is not a readable npz file (it is no whole zip file)"),
+    "empty features": (["empty.npz"], "empty.npz is not a readable npz file (it is empty)"),
+    "cut features": (["cut.npz"], "cut.npz is not a readable npz file"),
+    "empty npy": (["empty.npy"], "empty.npy is not a readable npy file (it is empty)"),
+    "empty texts": (["Z.npz", "--texts", "empty.txt"], "texts has 0 entries for 5 samples"),
+    "other letters": (["Z.npz", "--texts", "latin.txt"], "latin.txt is no text in UTF-8"),
+    "other labels": (["Z.npz", "--labels", "latin.txt"], "latin.txt is no text in UTF-8"),
+    "flat images": (["Z.npz", "--images", "flat.npy"], "flat.npy holds an array of shape (5,)"),
+    "names of nothing": (["bare.npy", "--class-names", "few.txt"], "few.txt names classes, but"),
+    "names of words": (
+        ["Z.npz", "--labels", "texts.txt", "--class-names", "few.txt"],
+        "few.txt names the classes 0, 1, …, but texts.txt has other labels, such as '<b>five</b>'",
+    ),
+    "few captions": (
+        ["Z.npz", "--captions", "Z.npz", "--texts", "few.txt"],
+        "texts has 1 entries for 5 captions; give one each",
+    ),
+    "whose captions": (
+        ["Z.npz", "--captions", "Z.npz", "--texts", "texts.txt", "--caption-of", "short.npy"],
+        "caption_of holds uint8 of shape (3, 8, 8); give a whole number a caption",
+    ),
+    "flat reference": (["Z.npz", "--reference", "flat.npy"], "reference has shape (5,); give one"),
+    "unfinished run": (["unfinished"], "no encoder in unfinished: "),
     "split": ([".", "--split", "valid"], "unknown split 'valid'; known: test, train, held-out"),
 }
 
 
 @pytest.mark.parametrize("case", list(BAD))
-def test_bad_input_is_one_sentence_and_writes_nothing(nonneg, vectors, case):
+def test_bad_input_is_one_sentence_and_writes_nothing(nonneg, runs, vectors, case):
     arguments, sentence = BAD[case]
     (vectors / "few.txt").write_text("1\n")
     (vectors / "bad.jsonl").write_text("{\n")
     (vectors / "no.jsonl").write_text('{"words": 1}\n')
     np.save(vectors / "nan.npy", np.full((5, 2), np.nan))
+    np.save(vectors / "flat.npy", np.ones(5))
+    np.save(vectors / "bare.npy", np.eye(5))
+    for name in ("empty.npz", "empty.npy", "empty.txt"):
+        (vectors / name).touch()
+    (vectors / "cut.npz").write_bytes((vectors / "Z.npz").read_bytes()[:100])
+    (vectors / "latin.txt").write_bytes("café\n".encode("latin-1") * 5)
+    (vectors / "unfinished").mkdir()
+    shutil.copy(runs / "digits" / "run.json", vectors / "unfinished")
     before = sorted(vectors.iterdir())
     ended = nonneg("report", *arguments, cwd=vectors)
     assert ended.returncode == 1

@@ -11,7 +11,6 @@ from scipy import sparse
 from nonneg import metrics
 from nonneg.evaluation.figure import Figure
 from nonneg.report import Atlas, Samples, Story, Training, write_atlas
-from nonneg.report.names import class_mixes, names_by_class, names_by_words
 
 
 def content_of(path):
@@ -117,20 +116,44 @@ def test_dense_signed_features_are_cut_to_the_strongest_and_said_so(tmp_path, mo
     assert "CL has negative features" in notes
 
 
+def test_captions_bring_figures_and_agreement(world, tmp_path):
+    of = np.arange(len(world.features))
+    texts = [f"a drawing of a {label}" for label in world.labels]
+    samples = Samples(features=world.features, images=world.images, kind="image")
+    captions = Samples(features=world.features, texts=texts, kind="caption")
+    atlas = Atlas(samples=samples, captions=captions, caption_of=of)
+    content = content_of(write_atlas(tmp_path / "atlas.html", atlas).path)
+    rows = {row["key"]: row for row in content["figures"]}
+    assert rows["agreement"]["cells"]["features"]["value"] == pytest.approx(1)
+    assert rows["alive_both"]["cells"]["features"]["beside"]["n_alive"] == 40
+    assert rows["caption_to_sample"]["title"] == "Captions that find their image"
+    assert rows["sample_to_caption"]["title"] == "Images that find a caption of theirs"
+    agreement = array(content["captions"]["agreement"])
+    np.testing.assert_allclose(agreement[:40], 1, rtol=1e-6)
+    assert np.isnan(agreement[40:]).all()
+    unknown = Atlas(samples=samples, captions=captions)
+    written = write_atlas(tmp_path / "unknown.html", unknown)
+    assert any("Which sample a caption belongs to is not known" in note for note in written.notes)
+    assert "agreement" not in {row["key"] for row in content_of(written.path)["figures"]}
+    dead = Samples(features=np.zeros((2, 44)), texts=["a", "b"], kind="caption")
+    written = write_atlas(tmp_path / "dead.html", Atlas(samples=samples, captions=dead))
+    assert "No feature is active for any caption." in written.notes
+
+
 def test_what_is_missing_is_said(tmp_path):
     written = write_atlas(tmp_path / "atlas.html", Atlas(samples=Samples(features=np.eye(3))))
     assert written.notes == (
         "There are no labels, so nothing is said of classes and purity.",
         "There are neither images nor texts; samples are shown by number.",
-        "SEPIN needs two views of each sample, and the run that made them.",
-        "Monosemanticity needs a reference embedding of the samples.",
+        "SEPIN is left out: it needs two views of each sample, and the run that made them.",
+        "Monosemanticity is left out: it needs a reference embedding of the samples.",
     )
 
 
 def test_one_sample_and_one_feature_are_an_atlas(tmp_path):
     samples = Samples(features=[[2.0]], labels=[0], texts=["one"])
     content = content_of(write_atlas(tmp_path / "atlas.html", Atlas(samples=samples)).path)
-    assert content["features"]["names"] == ["one"]
+    assert content["features"]["names"] == [""]  # no word sets it apart from others
 
 
 def test_the_story_is_told(tmp_path):
@@ -167,12 +190,3 @@ def test_an_old_page_stays_if_the_new_one_fails(tmp_path):
     with pytest.raises(ValueError, match="max_samples is 0"):
         write_atlas(path, Atlas(samples=Samples(features=np.eye(2))), max_samples=0)
     assert path.read_text() == "old"
-
-
-def test_names_come_from_classes_or_words():
-    top = np.array([[0, 1, 2, -1], [3, -1, -1, -1], [-1, -1, -1, -1]])
-    mixes = class_mixes(top, np.array([1, 1, 0, 2]))
-    assert names_by_class(mixes, ["cat", "dog", "cow"]) == ["dog", "cow", ""]
-    Z = sparse.csr_array([[-1.0, 0.0], [0.0, 1.0]])
-    assert names_by_words(Z, ["red", "blue"]) == ["red", "blue"]
-    assert names_by_words(Z, ["?", "!"]) == ["", ""]

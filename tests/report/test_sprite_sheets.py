@@ -45,21 +45,21 @@ def test_large_images_are_fetched_by_number_and_shrunk():
         return np.stack([np.full((3, 224, 112), n, np.uint8) for n in numbers])
 
     found = sprites(fetch, np.array([9, 200]))
-    assert (found.height, found.width) == (64, 32)
+    assert (found.height, found.width) == (128, 64)
     sheet = opened(found.sheets[0])
-    assert sheet[:, :32].mean() == pytest.approx(9, abs=2)
-    assert sheet[:, 32:].mean() == pytest.approx(200, abs=2)
+    assert sheet[:, :64].mean() == pytest.approx(9, abs=2)
+    assert sheet[:, 64:].mean() == pytest.approx(200, abs=2)
     assert max(asked) <= 256
 
 
 @pytest.mark.parametrize("shape", [(2, 8, 8), (2, 1, 8, 8), (2, 8, 8, 1)])
 def test_layouts_of_grey_images(shape):
     images = np.arange(128, dtype=np.uint8).reshape(shape)
-    np.testing.assert_array_equal(small_images(images)[..., 0], np.arange(128).reshape(2, 8, 8))
+    np.testing.assert_array_equal(small_images(images, 64)[..., 0], np.arange(128).reshape(2, 8, 8))
 
 
 def test_other_pixels_are_refused():
     with pytest.raises(TypeError, match="images have type float32; give bytes"):
-        small_images(np.zeros((2, 8, 8), np.float32))
-    with pytest.raises(ValueError, match=r"images have shape \(2, 2, 8, 8\)"):
-        small_images(np.zeros((2, 2, 8, 8), np.uint8))
+        small_images(np.zeros((2, 8, 8), np.float32), 64)
+    with pytest.raises(ValueError, match=r"each image has shape \(2, 8, 8\)"):
+        small_images(np.zeros((2, 2, 8, 8), np.uint8), 64)

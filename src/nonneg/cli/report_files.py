@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from nonneg.files import read_json
 from nonneg.report.samples import Images, Samples
 from nonneg.report.sprites import LARGEST_SIDE
 
+_NPY_START = b"\x93NUMPY"
+
 
 def features_of_file(path: Path) -> tuple[FeatureArray, dict[str, NDArray[Any]]]:
     """The features of an npz file (see ``nonneg embed``) or of an npy file, and what is beside."""
@@ -22,12 +25,29 @@ def features_of_file(path: Path) -> tuple[FeatureArray, dict[str, NDArray[Any]]]
             f"{path} is neither a run folder nor a file; give a folder that nonneg train or "
             "nonneg fit made, or a file of features"
         )
-    if path.suffix != ".npy":
-        return read_features(path)
+    if path.suffix == ".npy":
+        return _array_of_file(path), {}
+    if not is_zipfile(path):
+        why = "it is no whole zip file" if path.stat().st_size else "it is empty"
+        raise ValueError(f"{path} is not a readable npz file ({why})")
     try:
-        return np.load(path, allow_pickle=False), {}
+        return read_features(path)
+    except BadZipFile as error:
+        raise ValueError(f"{path} is not a readable npz file ({error})") from error
+
+
+def _array_of_file(path: Path) -> NDArray[Any]:
+    """The array of an npy file, left on disk until it is read."""
+    with path.open("rb") as file:
+        start = file.read(len(_NPY_START))
+    if start != _NPY_START:  # NumPy would speak of pickles
+        why = "it does not begin like one" if start else "it is empty"
+        raise ValueError(f"{path} is not a readable npy file ({why})")
+    try:
+        array: NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a readable npy file ({error})") from error
+    return array
 
 
 def samples_of_file(path: Path) -> Samples:
@@ -55,8 +75,12 @@ def lines_of_file(path: Path) -> list[str]:
         if not isinstance(values, list):
             raise ValueError(f"{path} holds no list; give a JSON list of texts")
         return [str(value) for value in values]
+    try:
+        text = path.read_text(encoding="utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
     # Not splitlines(): a text may hold a form feed or a Unicode line end.
-    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    lines = text.split("\n") if text else []
     if path.suffix != ".jsonl":
         return [line.removesuffix("\r") for line in lines]
     return [_text(path, number, line) for number, line in enumerate(lines, start=1)]
@@ -76,7 +100,10 @@ def _text(path: Path, number: int, line: str) -> str:
 
 def labels_of_file(path: Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Class numbers ``(n,)`` and the names of the classes, none where labels are numbers."""
-    labels = read_labels(path)
+    try:
+        labels = read_labels(path)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
     if labels.dtype.kind == "U" and all(label.strip().isdigit() for label in labels.tolist()):
         labels = labels.astype(np.int64)
     numbers, names = numbered(labels)
@@ -91,12 +118,12 @@ def images_of(path: Path) -> tuple[Images, int, list[str] | None]:
         return images_of_data(folder), len(folder), names
     if not path.is_file():
         raise FileNotFoundError(f"there is no file or folder {path}")
-    try:
-        pixels = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, EOFError) as error:
+    pixels = _array_of_file(path)
+    if pixels.ndim not in (3, 4):
         raise ValueError(
-            f"{path} is not a readable npy file ({error}); give one, or a folder of images"
-        ) from error
+            f"{path} holds an array of shape {pixels.shape}; give images (n, h, w), (n, c, h, w) "
+            "or (n, h, w, c)"
+        )
     return pixels, len(pixels), None
 
 
@@ -128,6 +155,13 @@ def with_extras(
     if labels is not None:
         given["labels"], given["class_names"] = labels_of_file(labels)
     if class_names is not None:
+        if samples.labels is None and labels is None:
+            raise ValueError(f"{class_names} names classes, but there are no labels; give --labels")
+        if given.get("class_names"):
+            raise ValueError(
+                f"{class_names} names the classes 0, 1, …, but {labels} has other labels, such as "
+                f"{given['class_names'][0]!r}; leave --class-names out"
+            )
         given["class_names"] = lines_of_file(class_names)
     if images is not None:
         given["images"], n_images, names = images_of(images)

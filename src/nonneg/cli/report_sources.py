@@ -205,13 +205,13 @@ def _captions(atlas: Atlas, path: Path, extras: Extras) -> dict[str, Any]:
     if of is None and features.shape[0] == len(atlas.samples):
         of = np.arange(len(atlas.samples))
         about.append("Caption i is taken to belong to sample i.")
-    captions = replace(samples_of_file(path), features=features, kind="caption", labels=None)
+    captions = replace(samples_of_file(path), kind="caption", labels=None)
     captions = with_extras(
         captions, texts=extras.texts, labels=None, class_names=None, images=None, ids=None
     )
     return {
         "title": f"{atlas.title} and {path.stem}",
         "captions": captions,
-        "caption_of": None if of is None else np.asarray(of, dtype=np.int64),
+        "caption_of": of,
         "story": replace(atlas.story, about=about),
     }

@@ -3,14 +3,14 @@
 import math
 
 _N_EPOCHS = 10
-_MIN_STEPS, _MAX_STEPS = 300, 3000
+_MIN_STEPS, _MAX_STEPS = 300, 2000
 _WARMUP_RATE = 0.1
 
 
 def step_budget(
     n_samples: int, batch_size: int, *, max_epochs: int | None, max_steps: int | None
 ) -> int:
-    """How many steps to take: ten passes over the samples, but from 300 to 3,000 steps.
+    """How many steps to take: ten passes over the samples, but from 300 to 2,000 steps.
 
     A limit that is given takes the place of this rule; of two limits the first that is reached.
 
@@ -18,7 +18,7 @@ def step_budget(
         >>> step_budget(15_000, 512, max_epochs=None, max_steps=None)
         300
         >>> step_budget(1_000_000, 512, max_epochs=None, max_steps=None)
-        3000
+        2000
         >>> step_budget(15_000, 512, max_epochs=2, max_steps=1_000)
         58
     """

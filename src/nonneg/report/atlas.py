@@ -63,7 +63,9 @@ class Atlas:
                 continue
             matrix = as_matrix(matrix)
             object.__setattr__(self, name, matrix)
-            if len(matrix.shape) != 2 or matrix.shape[0] != n:
+            if len(matrix.shape) != 2:
+                raise ValueError(f"{name} has shape {tuple(matrix.shape)}; give one row a sample")
+            if matrix.shape[0] != n:
                 raise ValueError(
                     f"{name} has {matrix.shape[0]} rows for {n} samples; "
                     "give the same samples in the same order"
@@ -80,7 +82,9 @@ class Atlas:
         self._check_captions(n, d)
 
     def _check_captions(self, n: int, d: int) -> None:
-        captions, of = self.captions, self.caption_of
+        captions = self.captions
+        of = None if self.caption_of is None else np.asarray(self.caption_of)
+        object.__setattr__(self, "caption_of", of)
         if captions is not None and captions.n_features != d:
             raise ValueError(
                 f"the captions have {captions.n_features} features, the samples {d}; "
@@ -89,6 +93,10 @@ class Atlas:
         if of is None:
             return
         n_captions = 0 if captions is None else len(captions)
+        if of.ndim != 1 or of.dtype.kind not in "iu":
+            raise ValueError(
+                f"caption_of holds {of.dtype} of shape {of.shape}; give a whole number a caption"
+            )
         if len(of) != n_captions:
             raise ValueError(
                 f"caption_of has {len(of)} numbers for {n_captions} captions; give one each"

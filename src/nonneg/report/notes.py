@@ -32,8 +32,8 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
         )
     if samples.classes is None:
         said.append("There are no labels, so nothing is said of classes and purity.")
-    if atlas.captions is not None and atlas.caption_of is None:
-        said.append("Which sample a caption belongs to is not known, so pairs are not measured.")
+    if atlas.captions is not None:
+        said += _of_captions(atlas, content["sides"][1])
     if samples.images is None and samples.texts is None:
         said.append("There are neither images nor texts; samples are shown by number.")
     if atlas.sepin is None:
@@ -44,4 +44,15 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
         said.append("Monosemanticity is left out: it needs a reference embedding of the samples.")
     if content["space"]["map"]["shape"] == [0]:
         said.append("All features are dead: none is active for any sample.")
+    return said
+
+
+def _of_captions(atlas: Atlas, side: Mapping[str, Any]) -> list[str]:
+    said = []
+    if atlas.caption_of is None:
+        said.append("Which sample a caption belongs to is not known, so pairs are not measured.")
+    if side["n"] < side["n_all"]:
+        said.append(f"{side['n']:,} of {side['n_all']:,} captions are shown.")
+    if side["columns"]["shape"] == [0]:
+        said.append("No feature is active for any caption.")
     return said

@@ -64,7 +64,7 @@ class Samples:
             given = getattr(self, name)
             if given is not None and not callable(given) and len(given) != len(self):
                 raise ValueError(
-                    f"{name} has {len(given)} entries for {len(self)} samples; give one each"
+                    f"{name} has {len(given)} entries for {len(self)} {self.kind}s; give one each"
                 )
         if self.labels is not None:
             self._name_classes(checked_labels(self.labels, len(self), "labels"))
@@ -75,6 +75,8 @@ class Samples:
         if not names:
             present, labels = np.unique(labels, return_inverse=True)
             names = [str(number) for number in present]
+        elif labels.min() < 0:
+            raise ValueError(f"labels go down to {labels.min()}, but class names begin with 0")
         elif labels.max() >= len(names):
             raise ValueError(
                 f"labels go up to {labels.max()}, but there are only {len(names)} class names"

@@ -55,7 +55,7 @@ class Sprites:
 
 
 def sprites(images: Images, numbers: IntArray) -> Sprites:
-    """Sheets of the images with these numbers; large ones are shrunk, the more the more they are.
+    """Sheets of the images with these numbers; large ones are shrunk, see ``largest_side``.
 
     Args:
         images: uint8 ``(n, h, w)``, ``(n, c, h, w)`` or ``(n, h, w, c)``, or what gives them.
@@ -111,8 +111,8 @@ def small_images(images: Pixels, side: int) -> Pixels:
         pixels = np.moveaxis(pixels, 1, -1)
     if pixels.ndim != 4 or pixels.shape[-1] not in (1, 3):
         raise ValueError(
-            f"images have shape {np.shape(images)}; give (n, h, w), (n, c, h, w) or (n, h, w, c) "
-            "with 1 or 3 channels"
+            f"each image has shape {np.shape(images)[1:]}; give (n, h, w), (n, c, h, w) or "
+            "(n, h, w, c) with 1 or 3 channels"
         )
     height, width, channels = pixels.shape[1:]
     shrink = side / max(height, width)

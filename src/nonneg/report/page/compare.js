@@ -72,7 +72,7 @@ function comparedRows([left, right], start, n) {
     );
   }
   const heads = [against.method, content.method].map((name, at) =>
-    el("h3", {}, `${at ? "■" : "●"} ${name}`),
+    el("h2", {}, `${at ? "■" : "●"} ${name}`),
   );
   return el("div", { class: "compare" }, el("div", { class: "versus heads" }, heads), rows);
 }

@@ -91,7 +91,7 @@ function gridResults(query) {
     .slice(page * CARDS_A_PAGE, (page + 1) * CARDS_A_PAGE)
     .map((feature) => featureCard(feature, query.get("sort")));
   return [
-    el("p", { class: "quiet", role: "status" }, plural(found.length, "feature")),
+    el("h2", {}, el("span", { role: "status" }, plural(found.length, "feature"))),
     cards.length
       ? el("div", { class: "cards" }, cards)
       : el("p", {}, "No feature fits these filters."),
@@ -161,7 +161,7 @@ function showFeatures(query) {
   return [
     el("h1", {}, "Features"),
     bar,
-    el("p", { class: "facts" }, words.join(" ")),
+    el("p", { class: "legend" }, words.join(" ")),
     results,
   ];
 }

@@ -53,6 +53,7 @@ function show(event) {
   shown = hash;
   const [path, search] = hash.slice(2).split("?");
   const main = document.getElementById("main");
+  const used = document.activeElement.closest("main select");
   main.replaceChildren(...el("div", {}, view(path, new URLSearchParams(search || ""))).childNodes);
   const nav = document.querySelector("header.top nav");
   nav.replaceChildren(
@@ -64,7 +65,10 @@ function show(event) {
   document.title = path ? `${heading.firstChild.textContent} · ${content.title}` : content.title;
   if (!event) return;
   heading.tabIndex = -1;
-  heading.focus({ preventScroll: true });
+  // A list that was just changed keeps the keyboard, so that the next key can change it again.
+  const lists = [...main.querySelectorAll("select")];
+  const again = used && lists.find((list) => list.ariaLabel === used.ariaLabel);
+  (again || heading).focus({ preventScroll: true });
   takeStep();
 }
 

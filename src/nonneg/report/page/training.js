@@ -10,7 +10,7 @@ function trainingChart({ title, lines, collapse }) {
   return el(
     "figure",
     {},
-    el("h3", {}, title),
+    el("h2", {}, title),
     lineChart(drawn, { label, xLabel: "epoch", levels }),
     el("figcaption", {}, `${last.join("; ")}.`),
   );
