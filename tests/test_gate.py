@@ -8,6 +8,7 @@ import torch
 from nonneg import Encoder, EncoderSettings
 from nonneg.gate import Gate, GateSettings
 from nonneg.projector import ProjectorSettings
+from nonneg.training import Classifier
 
 
 def gate(prior=0.8, weight=1.0):
@@ -87,3 +88,10 @@ def test_a_gate_is_saved_with_the_encoder(tmp_path):
 
 def test_without_a_gate_there_is_none():
     assert encoder().gate is None
+
+
+@pytest.mark.parametrize(("reads", "learns"), [("hidden", False), ("features", True)])
+def test_a_classifier_on_the_backbone_leaves_the_gate_out(reads, learns):
+    gated = encoder(gate=GateSettings())
+    Classifier(gated, 3, reads=reads)
+    assert all(p.requires_grad is learns for p in gated.gate.parameters())

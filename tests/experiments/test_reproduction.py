@@ -170,6 +170,14 @@ def test_an_arm_is_compared_with_the_one_it_names():
     assert "| C | 60.00 ± 0.00 (+10.00 *) |" in markdown(table, command="x")
 
 
+def test_an_arm_whose_rival_is_not_there_yet_stands_alone():
+    table = table_of({"A": [0.1] * 3, "C": [0.6] * 3}, curves={"C": {0: [(10, 0.6)]}})
+    table.arms["C"] = Arm("C", against="B")
+    text = markdown(table, command="x")
+    assert "| accuracy, % | 10.00 ± 0.00 | 60.00 ± 0.00 |" in text
+    assert "| C | 10 | 10 | 10 |" in text
+
+
 def test_the_early_stage_is_told_in_steps():
     slow = [(10, 0.3), (20, 0.5), (40, 0.6)]
     fast = [(10, 0.5), (20, 0.75), (40, 0.8)]

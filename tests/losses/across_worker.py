@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 
 from nonneg.losses import info_nce_across, spectral_contrastive_across
+from nonneg.training import LossSettings
+from nonneg.training.objectives import objective
 
 N_PAIRS = 6
 N_INPUTS = 4
@@ -28,6 +30,8 @@ CASES = {
         "positive": {"groups": GROUPS, "same_group": "positive", "weights": WEIGHTS},
     }.items()
 } | {"spectral, few features": (5, None), "spectral, many features": (32, None)}
+# Each process computes these of the whole batch.
+CASES |= {name: (8, name) for name in ("decoupled", "sigmoid", "vicreg", "barlow_twins")}
 
 
 def inputs():
@@ -45,7 +49,9 @@ def parameters(n_features):
 def loss_and_gradients(views, n_features, settings, *, info_nce, spectral):
     weight, temperature = parameters(n_features)
     a, b = (view @ weight for view in views)
-    if settings is None:
+    if isinstance(settings, str):
+        loss = objective(LossSettings(name=settings))(a, b, None) + 0 * temperature
+    elif settings is None:
         loss = spectral(a, b) + 0 * temperature
     else:
         loss = info_nce(a, b, temperature=temperature, **settings)
@@ -55,7 +61,9 @@ def loss_and_gradients(views, n_features, settings, *, info_nce, spectral):
 
 def part(settings, mine):
     cut = {"weights", "groups"}
-    return settings and {k: v[mine] if k in cut else v for k, v in settings.items()}
+    if not isinstance(settings, dict):
+        return settings
+    return {k: v[mine] if k in cut else v for k, v in settings.items()}
 
 
 def results(rank, n_processes):

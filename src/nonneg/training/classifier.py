@@ -22,8 +22,9 @@ class Classifier(nn.Module):
         n_classes: At least two.
         loss: ``"ce"`` for an ordinary linear head, ``"nonneg_ce"`` for one without bias whose
             inputs and weights are rectified.
-        reads: ``"hidden"``: the head sits on the backbone, and the projector is left out and does
-            not learn; ``"features"``: it sits on the features, and all of the encoder learns.
+        reads: ``"hidden"``: the head sits on the backbone, and projector and gate are left out
+            and do not learn; ``"features"``: it sits on the features, and all of the encoder
+            learns.
 
     Example:
         >>> from nonneg import EncoderSettings
@@ -47,8 +48,9 @@ class Classifier(nn.Module):
         width = encoder.hidden_size if reads == "hidden" else encoder.n_features
         self.head = _head(width, n_classes, loss)
         if reads == "hidden":
-            for parameter in encoder.projector.parameters():
-                parameter.requires_grad_(False)
+            for unread in (encoder.projector, encoder.gate):
+                if unread is not None:
+                    unread.requires_grad_(False)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits ``(n, n_classes)`` of samples ``(n, *sample_shape)``."""

@@ -95,7 +95,12 @@ def _compared(table: Filled) -> dict[str, dict[str, ComparedFigure]]:
     found = {}
     for name, runs in table.figures.items():
         against = table.arms[name].against or first
-        groups = {name: runs} if name == against else {against: table.figures[against], name: runs}
+        # It may not be there yet, where time ran out before its turn.
+        beside = table.figures.get(against)
+        if beside is None or name == against:
+            groups = {name: runs}
+        else:
+            groups = {against: beside, name: runs}
         found[name] = {row.name: row for row in compared(groups)}
     return found
 
@@ -170,7 +175,7 @@ def _early_stage(table: Filled) -> str:
     first = next(iter(table.curves), "")
     lines = []
     for name, runs in table.curves.items():
-        against = table.curves[table.arms[name].against or first]
+        against = table.curves.get(table.arms[name].against or first, {})
         cells = []
         for target in targets:
             steps = {seed: steps_to_reach(curve, target) for seed, curve in runs.items()}
