@@ -38,17 +38,30 @@ def features_of(
     parts: list[sparse.csr_array] = []
     dense = np.empty((0 if sparse_output else X.shape[0], n_features), dtype=np.float32)
     for rows, part in tiles(X, width=n_features):
-        features = encoder(part.to(device)).features
-        if threshold > 0:
-            features = above_threshold(features, threshold)
-        if max_active is not None and max_active < n_features:
-            features = kept_largest(features, max_active)
+        features = thinned(
+            encoder(part.to(device)).features, threshold=threshold, max_active=max_active
+        )
         if sparse_output:
             parts.append(sparse.csr_array(features.cpu().numpy()))
         else:
             dense[rows] = features.cpu().numpy()
     encoder.cpu()
     return sparse.vstack(parts, format="csr") if sparse_output else dense
+
+
+def thinned(features: Tensor, *, threshold: float, max_active: int | None) -> Tensor:
+    """Features ``(n, d)`` without what a threshold and a limit drop, in this order.
+
+    Args:
+        features: Of vectors.
+        threshold: See :func:`above_threshold`; 0 drops nothing.
+        max_active: See :func:`kept_largest`; None drops nothing.
+    """
+    if threshold > 0:
+        features = above_threshold(features, threshold)
+    if max_active is not None and max_active < features.shape[1]:
+        features = kept_largest(features, max_active)
+    return features
 
 
 def kept_largest(features: Tensor, k: int) -> Tensor:

@@ -30,15 +30,10 @@ class Thinned(NonNegative):
     def forward(self, scores: Tensor) -> Tensor:
         """Features of scores, both ``(n, d)``."""
         # Imported on use: scikit-learn comes with it.
-        from nonneg.estimators.output import kept_largest
-        from nonneg.estimators.steering import above_threshold
+        from nonneg.estimators.output import thinned
 
-        features: Tensor = super().forward(scores)
-        if self.threshold > 0:
-            features = above_threshold(features, self.threshold)
-        if self.max_active is not None and self.max_active < features.shape[1]:
-            features = kept_largest(features, self.max_active)
-        return features
+        features = super().forward(scores)
+        return thinned(features, threshold=self.threshold, max_active=self.max_active)
 
 
 def run_encoder(folder: str | Path) -> Encoder:
