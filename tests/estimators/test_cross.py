@@ -198,6 +198,13 @@ def test_descriptions_of_both_sides_agree_and_name_the_features(fitted):
     assert without[0, shared.feature] == 0
 
 
+def test_a_row_with_several_partners_is_described_once(fitted):
+    twice = np.concatenate([X_NEW[:50], X_NEW[:50]])
+    of_x, of_y = copied(fitted).describe(twice, Y_NEW[:100], labels=list(range(100)))
+    assert max(number for description in of_x for number in description.top) < 50
+    assert max(number for description in of_y for number in description.top) >= 50
+
+
 def test_target_active_and_max_active_hold_on_both_sides(fitted):
     steered = CrossNCL(**QUICK, target_active=3).fit(X, Y, groups=THING)
     for Z in steered.transform(X_NEW, Y_NEW):

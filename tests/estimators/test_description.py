@@ -1,10 +1,8 @@
-import math
-
 import numpy as np
 import pytest
 from scipy import sparse
 
-from nonneg.estimators.description import described
+from nonneg.estimators.description import described, first_of_equal_rows
 
 TEXTS = ["pay my phone bill", "pay the water bill", "book a flight", "flight to rome please", "hm"]
 Z = np.array([[3.0, 0, 0], [1.0, 0.5, 0], [0, 2.0, 0], [0, 1.0, 0], [0, 0, 0]])
@@ -19,23 +17,23 @@ def test_strongest_come_first_and_only_active_ones():
     assert [d.name for d in found[:2]] == ["a", "c"]
 
 
-def test_words_are_ranked_by_class_based_tf_idf():
-    found = described(Z, texts=TEXTS, n_words=4)
-    # Word counts of the features' texts; text 1 belongs to both.
-    counts = [
-        {"pay": 2, "bill": 2, "my": 1, "phone": 1, "the": 1, "water": 1},
-        {"flight": 2, "book": 1, "to": 1, "rome": 1, "please": 1}
-        | {"pay": 1, "the": 1, "water": 1, "bill": 1},
-        {},
-    ]
-    mean = sum(sum(c.values()) for c in counts) / 3
-    for description, count in zip(found, counts, strict=True):
-        score = {
-            w: n * math.log(1 + mean / sum(c.get(w, 0) for c in counts)) for w, n in count.items()
-        }
-        expected = sorted(score, key=lambda w: (-round(score[w], 9), w))[:4]
-        assert list(description.words) == expected
-    assert found[1].name.startswith("flight")
+def test_features_are_named_by_the_words_that_set_their_texts_apart():
+    found = described(Z, texts=TEXTS)
+    assert set(found[0].words) == {"pay", "bill"}
+    assert found[1].words == ("flight",)
+    assert found[1].name == "flight"
+    assert found[2].words == ()
+    assert len(described(Z, texts=TEXTS, n_words=1)[0].words) == 1
+
+
+def test_a_sample_that_does_not_count_is_not_among_the_strongest():
+    assert [d.top for d in described(Z, counted=np.array([1, 2]))] == [(1,), (2, 1), ()]
+
+
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array, sparse.coo_array])
+def test_of_equal_rows_the_first_is_found(kind):
+    rows = kind([[0, 1.0], [2, 0], [0, 1], [0, 0], [2, 0], [0, 2]])
+    assert first_of_equal_rows(rows).tolist() == [0, 1, 3, 5]
 
 
 def test_sparse_features_give_the_same():
@@ -56,5 +54,5 @@ def test_wrong_lengths_are_named():
         described(Z, texts=["a", "b"])
     with pytest.raises(ValueError, match="labels has 6 entries for 5 samples"):
         described(Z, labels=range(6))
-    with pytest.raises(ValueError, match="hold no word to name by"):
+    with pytest.raises(ValueError, match="no word sets the strongest texts"):
         described(Z, texts=["?"] * 5)

@@ -1,22 +1,22 @@
 """What does a feature stand for? The words, labels and samples that set its strongest apart."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.features import Features
 from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.results import IntArray
 from nonneg.metrics.rows import unit_rows
-
-# A run of two or more letters or digits, in any alphabet.
-_WORD = r"(?u)\b\w\w+\b"
+from nonneg.telling_words import telling_words
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ def described(
     labels: Sequence[Any] | None = None,
     n_top: int = 20,
     n_words: int = 3,
+    counted: IntArray | None = None,
 ) -> list[FeatureDescription]:
     """A description of each feature by its strongest samples, in the order of the features.
 
     Args:
         Z: Features ``(n, d)``; strength is the value after scaling rows to length 1.
-        texts: One a sample. Words are ranked by class-based TF-IDF (Grootendorst 2022): the
-            share of the feature's texts that hold the word, times ``log(1 + mean / frequency)``
-            over all features.
+        texts: One a sample; words are those of :func:`nonneg.telling_words.telling_words`.
         labels: One a sample, of any type that can be compared.
         n_top: How many of the strongest samples count; those that are off never do.
         n_words: Words a feature.
+        counted: Numbers of the samples that can be among the strongest; all, if left out.
 
     Example:
         >>> Z = [[1, 0], [1, 0], [0, 1], [0, 1]]
@@ -69,8 +69,12 @@ def described(
             raise ValueError(
                 f"{name} has {len(given)} entries for {features.n_samples} samples; give one each"
             )
-    top = _strongest(features, n_top)
-    words = _telling_words(top, texts, n_words) if texts is not None else [()] * len(top)
+    top = _strongest(features, n_top, counted)
+    words: list[tuple[str, ...]] = [()] * len(top)
+    if texts is not None:
+        words = telling_words(_padded(top), texts, n_words=n_words)
+        if not any(words):
+            raise ValueError("no word sets the strongest texts of a feature apart; use labels=…")
     mixes = [_mix(labels, numbers) if labels is not None else () for numbers in top]
     return [
         FeatureDescription(
@@ -84,48 +88,55 @@ def described(
     ]
 
 
-def _strongest(features: Features, n_top: int) -> list[list[int]]:
+def first_of_equal_rows(X: ArrayLike) -> IntArray:
+    """The number of each row that no earlier one equals, in order.
+
+    Args:
+        X: ``(n, d)``, dense or sparse.
+
+    Example:
+        >>> first_of_equal_rows([[1, 2], [0, 0], [1, 2]]).tolist()
+        [0, 1]
+    """
+    first: dict[bytes, int] = {}
+    for number, row in enumerate(_rows_as_bytes(X)):
+        first.setdefault(row, number)
+    return np.fromiter(first.values(), dtype=np.int64)
+
+
+def _rows_as_bytes(X: ArrayLike) -> Iterator[bytes]:
+    if not sparse.issparse(X):
+        yield from (row.tobytes() for row in np.asarray(X))
+        return
+    rows = sparse.csr_array(X)
+    rows.sum_duplicates()
+    for start, stop in pairwise(rows.indptr):
+        yield rows.indices[start:stop].tobytes() + rows.data[start:stop].tobytes()
+
+
+def _strongest(features: Features, n_top: int, counted: IntArray | None) -> list[list[int]]:
     """For each feature the numbers of its strongest samples that are on, strongest first."""
+    counts = torch.ones(features.n_samples, dtype=torch.bool)
+    if counted is not None:
+        counts = torch.zeros_like(counts).index_fill(0, torch.as_tensor(counted), value=True)
     values = torch.full((n_top, features.n_features), 0.0, dtype=features.dtype)
     numbers = torch.full((n_top, features.n_features), -1)
     for rows, tile in features.tiles():
-        strength = torch.cat([values, unit_rows(tile).cpu()])  # (n_top + tile, d)
+        strength = torch.cat([values, unit_rows(tile).cpu() * counts[rows, None]])
         known = torch.arange(rows.start, rows.stop)[:, None].expand(-1, features.n_features)
         numbers = torch.cat([numbers, known])
-        # A stable sort: of equally strong samples the earlier comes first.
+        # (n_top + tile, d). A stable sort: of equally strong samples the earlier comes first.
         order = strength.sort(dim=0, descending=True, stable=True).indices[:n_top]
         values, numbers = strength.gather(0, order), numbers.gather(0, order)
     numbers = numbers.where(values > ACTIVE_THRESHOLD, -1)
     return [[i for i in column if i >= 0] for column in numbers.T.tolist()]
 
 
-def _telling_words(
-    top: list[list[int]], texts: Sequence[str], n_words: int
-) -> list[tuple[str, ...]]:
-    """The words of each feature, by class-based TF-IDF; none for a feature without samples."""
-    used = sorted({number for numbers in top for number in numbers})
-    if not used:
-        return [()] * len(top)
-    # No list of stop words: words that all features share weigh little, in any language.
-    counter = CountVectorizer(binary=True, token_pattern=_WORD)
-    try:
-        holds = counter.fit_transform([texts[number] for number in used])  # (texts, words)
-    except ValueError as error:
-        raise ValueError("the texts of the strongest samples hold no word to name by") from error
-    place = {number: i for i, number in enumerate(used)}
-    columns = [place[number] for numbers in top for number in numbers]
-    rows = np.repeat(np.arange(len(top)), [len(numbers) for numbers in top])
-    shape = (len(top), len(used))
-    frequency = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape) @ holds
-    overall = np.asarray(frequency.sum(axis=0)).ravel()
-    weight = np.log1p(frequency.sum() / len(top) / overall)
-    words = counter.get_feature_names_out()
-    found = []
-    for i, numbers in enumerate(top):
-        row = frequency[[i]].toarray()[0] * weight
-        best = np.argsort(-row, kind="stable")[:n_words]
-        found.append(tuple(str(words[w]) for w in best if row[w] > 0) if numbers else ())
-    return found
+def _padded(top: list[list[int]]) -> IntArray:
+    """The lists as rows of one array, -1 behind their ends."""
+    widest = max((len(numbers) for numbers in top), default=0)
+    rows = [[*numbers, *[-1] * (widest - len(numbers))] for numbers in top]
+    return np.array(rows, dtype=np.int64).reshape(len(top), widest)
 
 
 def _mix(labels: Sequence[Any], numbers: list[int]) -> tuple[tuple[Any, float], ...]:
