@@ -24,11 +24,10 @@ from scipy.sparse.csgraph import connected_components
 
 from benchmarks.embedding_sets import Vectors, missing, ndcg_at_10, prepared
 from nonneg import NCL, CrossNCL, GraphNCL, metrics
-from nonneg.estimators import nearest_samples
+from nonneg.experiments.reproduction.modality_parts import planted_graph, recalls, sides_agree
 from nonneg.factorization import graph_world, identification_score, train_table
 
 SEEDS = (0, 1, 2)
-N_TOP, N_FEATURES = 10, 300
 FILES = [
     *(f"flickr_{part}.npy" for part in ("images", "captions", "groups", "splits")),
     *(f"scifact_{part}.npy" for part in ("corpus", "titles", "queries_train", "queries_test")),
@@ -78,8 +77,8 @@ def measure_flickr() -> Runs:
             Z_images, Z_captions = both.transform(images[tested], captions[told])
             belongs = place == np.arange(len(tested))[:, None]  # (images, captions)
             figures = {
-                **_recalls("captions", Z_images, Z_captions, belongs),
-                **_recalls("images", Z_captions, Z_images, belongs.T),
+                **recalls("captions", Z_images, Z_captions, belongs),
+                **recalls("images", Z_captions, Z_images, belongs.T),
                 "active_images": float(metrics.active_per_sample(Z_images)),
                 "active_captions": float(metrics.active_per_sample(Z_captions)),
                 "agree": sides_agree(Z_images, Z_captions, captions[told], place),
@@ -89,42 +88,6 @@ def measure_flickr() -> Runs:
             print(f"{name}, seed {seed}: {figures}", file=sys.stderr)
             found.setdefault(name, []).append(figures)
     return found
-
-
-def sides_agree(
-    Z_images: Vectors, Z_captions: Vectors, captions: Vectors, place: NDArray[np.int64]
-) -> float:
-    """How often a feature's top captions fit its own top images better than another feature's.
-
-    Fit: the cosine of the mean vector of its ten strongest captions with that of all captions of
-    its ten strongest images. Over the 300 strongest features that are on for ten images and ten
-    captions; chance is one half. Signed features count by size without sign.
-
-    Args:
-        Z_images: ``(n_images, d)``.
-        Z_captions: ``(n_captions, d)``.
-        captions: The vectors that captions came from, ``(n_captions, width)``.
-        place: The image of each caption.
-    """
-    strengths = [
-        np.abs(Z) / np.linalg.norm(Z, axis=1, keepdims=True).clip(1e-12)
-        for Z in (Z_images, Z_captions)
-    ]
-    often = np.logical_and(
-        *((s > metrics.ACTIVE_THRESHOLD).sum(axis=0) >= N_TOP for s in strengths)
-    )
-    chosen = np.flatnonzero(often)
-    chosen = chosen[np.argsort(-strengths[0][:, chosen].mean(axis=0))][:N_FEATURES]
-    unit = captions / np.linalg.norm(captions, axis=1, keepdims=True)
-    of_image = np.stack([unit[place == i].mean(axis=0) for i in range(len(Z_images))])
-    sides = []
-    for strength, vectors in zip(strengths, (of_image, unit), strict=True):
-        top = np.argsort(-strength[:, chosen], axis=0, kind="stable")[:N_TOP]  # (N_TOP, features)
-        mean = vectors[top].mean(axis=0)
-        sides.append(mean / np.linalg.norm(mean, axis=1, keepdims=True))
-    cosine = sides[0] @ sides[1].T  # (features, features)
-    is_nearer = cosine.diagonal()[:, None] > cosine
-    return float(is_nearer[~np.eye(len(chosen), dtype=bool)].mean())
 
 
 def measure_scifact() -> Runs:
@@ -201,37 +164,6 @@ def measure_graphs(n_nodes: int = 2_000, n_communities: int = 50, n_edges: int =
     return found
 
 
-def planted_graph(
-    n_nodes: int, n_communities: int, n_edges: int, seed: int
-) -> tuple[sparse.csr_array, NDArray[np.float64]]:
-    """A graph whose edges are drawn inside communities, and the memberships of its nodes.
-
-    Each node is in one community, every second by chance in another too, half of it in each. Nodes
-    that drew no edge are left out.
-    """
-    rng = np.random.default_rng(seed)
-    members = np.zeros((n_nodes, n_communities))
-    first = rng.integers(n_communities, size=n_nodes)
-    members[np.arange(n_nodes), first] = 1
-    twice = np.flatnonzero(rng.random(n_nodes) < 0.5)
-    second = first + rng.integers(1, n_communities, size=n_nodes)
-    members[twice, second[twice] % n_communities] = 1
-    members /= members.sum(axis=1, keepdims=True)
-    ends = np.concatenate(
-        [
-            rng.choice(n_nodes, size=(2, n_edges // n_communities), p=share / share.sum())
-            for share in members.T
-        ],
-        axis=1,
-    )
-    ends = ends[:, ends[0] != ends[1]]
-    shape = (n_nodes, n_nodes)
-    half = sparse.coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=shape).tocsr()
-    graph = half + half.T
-    joined = np.flatnonzero(np.asarray(graph.sum(axis=1)) > 0)
-    return graph[joined][:, joined], members[joined]
-
-
 def _flickr() -> str:
     heads = ["Flickr8k (half), 550 test images", "captions of an image: R@1", "R@5", "R@10"]
     heads += ["image of a caption: R@1", "R@5", "R@10"]
@@ -269,18 +201,6 @@ def _graphs() -> str:
     ]
     title = "50 overlapping communities of 2,000 nodes"
     return _table([title, "matched cosine", "worst community", "s"], rows)
-
-
-def _recalls(
-    name: str,
-    Z_query: Any,  # noqa: ANN401
-    Z_gallery: Any,  # noqa: ANN401
-    belongs: NDArray[np.bool_],
-) -> dict[str, float]:
-    """The share of queries with something that belongs to them among the nearest 1, 5 and 10."""
-    nearest = nearest_samples(Z_query, Z_gallery, k=10).numbers  # (n, 10)
-    hit = np.take_along_axis(belongs, nearest.clip(min=0), axis=1) & (nearest >= 0)
-    return {f"{name}_{k}": float(hit[:, :k].any(axis=1).mean()) for k in (1, 5, 10)}
 
 
 def _claims(part: str) -> Claims:

@@ -55,7 +55,7 @@ def test_a_table_is_filled_once(lab, tmp_path, monkeypatch):
     monkeypatch.setattr(laboratory, "evaluate_run", None)
     again = filled(PLAN, lab, range(2))
     assert again.figures == first.figures
-    path = write_table(again, lab, tmp_path, command="nonneg reproduce small")
+    path = write_table(again, tmp_path, command="nonneg reproduce small")
     text = path.read_text()
     assert path.name == "small-digits.md"
     assert "| sparsity, % |" in text

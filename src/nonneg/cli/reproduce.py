@@ -21,11 +21,14 @@ from nonneg.experiments.reproduction import (
 )
 from nonneg.settings import nearest
 
+MODALITIES = "modalities"
+TABLES = (*PLANS, MODALITIES)
+
 
 def reproduce(
-    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(PLANS)}.")],
+    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(TABLES)}.")],
     preset: Annotated[
-        str, typer.Option(help="What the arms of the table change.")
+        str, typer.Option(help="What the arms of the table change; not for modalities.")
     ] = "fashion-mnist",
     seeds: Annotated[int, typer.Option(min=1, help="How many, from 0 on.")] = 3,
     budget: Annotated[
@@ -55,9 +58,11 @@ def reproduce(
 
     Example: nonneg reproduce supervised --preset digits --seeds 3
     """
-    if table not in PLANS:
-        raise ValueError(f"there is no table {table!r}; {nearest(table, PLANS)}")
-    console, plan = Console(), PLANS[table]
+    if table not in TABLES:
+        raise ValueError(f"there is no table {table!r}; {nearest(table, TABLES)}")
+    if table == MODALITIES and set_:
+        raise ValueError("modalities has estimators, with their own defaults; leave --set out")
+    console = Console()
     ends = float("inf") if budget is None else time.monotonic() + 60 * budget
     bar = Progress(
         TextColumn("{task.description}"),
@@ -69,23 +74,37 @@ def reproduce(
         transient=True,
     )
     with bar:
-        task = bar.add_task(table, total=n_runs(plan, seeds))
+        task = bar.add_task(table, total=None)
 
         def watch(text: str) -> None:
             bar.update(task, description=text, advance=text.endswith(": training"))
 
-        lab = Laboratory(
-            preset,
-            runs,
-            data_dir=data_dir,
-            changes=tuple(set_ or ()),
-            may_begin=lambda: time.monotonic() < ends,
-            watch=watch,
-        )
-        found = filled(plan, lab, range(seeds))
-    command = f"nonneg reproduce {table} --preset {preset} --seeds {seeds}"
-    command += "".join(f" --set {change}" for change in set_ or ())
-    path = write_table(found, lab, out, command=command)
+        def may_begin() -> bool:
+            return time.monotonic() < ends
+
+        command = f"nonneg reproduce {table}"
+        if table == MODALITIES:
+            # Imported on use: estimators bring scikit-learn along.
+            from nonneg.experiments.reproduction.modalities import N_FITS, filled_modalities
+
+            bar.update(task, total=N_FITS * seeds)
+            found = filled_modalities(
+                range(seeds), runs, data_dir=data_dir, may_begin=may_begin, watch=watch
+            )
+        else:
+            bar.update(task, total=n_runs(PLANS[table], seeds))
+            lab = Laboratory(
+                preset,
+                runs,
+                data_dir=data_dir,
+                changes=tuple(set_ or ()),
+                may_begin=may_begin,
+                watch=watch,
+            )
+            found = filled(PLANS[table], lab, range(seeds))
+            command += f" --preset {preset}"
+    command += f" --seeds {seeds}" + "".join(f" --set {change}" for change in set_ or ())
+    path = write_table(found, out, command=command)
     if found.curves:
         _write_curves(found, path.with_suffix(".png"))
     console.print(Markdown(markdown(found, command=command)))

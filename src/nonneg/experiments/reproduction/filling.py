@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from nonneg.evaluation import Figures
 from nonneg.experiments.reproduction.early_stage import Curve, accuracy_curve
@@ -17,10 +18,11 @@ class Filled:
 
     Args:
         plan: What was asked for.
-        preset: What was changed.
+        preset: What was changed; None for tables without presets.
         seeds: Of the runs.
         figures: By arm, then seed.
         arms: As they were run: with the tuned value, where there was tuning.
+        settings: All that an arm was run with, but for the seed.
         tuning: What tuning found, by arm.
         seconds: Of training, by arm, then seed.
         curves: Accuracy over training, by arm, then seed; only of supervised runs.
@@ -28,14 +30,20 @@ class Filled:
     """
 
     plan: Plan
-    preset: str
+    preset: str | None
     seeds: tuple[int, ...]
     figures: dict[str, dict[int, Figures]] = field(default_factory=dict)
     arms: dict[str, Arm] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     tuning: dict[str, Tuned] = field(default_factory=dict)
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)
     curves: dict[str, dict[int, Curve]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """Its name, and the preset's: what its files are called."""
+        return self.plan.name if self.preset is None else f"{self.plan.name}-{self.preset}"
 
 
 def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
@@ -65,6 +73,9 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
             table.figures.setdefault(name, {})[seed] = {
                 key: figure for key, figure in found.items() if key in plan.figures
             }
+            table.settings[name] = lab.experiment(arm, seeds[0]).model_dump(
+                mode="json", exclude={"seed", "start"}
+            )
             history = read_history(lab.folder(arm, seed))
             table.seconds.setdefault(name, {})[seed] = sum(r["seconds"] for r in history)
             curve = accuracy_curve(history)

@@ -8,18 +8,16 @@ from nonneg.evaluation.comparison import ComparedFigure, Difference, compared
 from nonneg.evaluation.figure import shown
 from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.filling import Filled
-from nonneg.experiments.reproduction.laboratory import Laboratory
 from nonneg.files import write_bytes, write_json
 
 # With more arms than this, arms are rows and figures columns.
 _MAX_COLUMNS = 2
 
 
-def write_table(table: Filled, lab: Laboratory, out: Path, *, command: str) -> Path:
+def write_table(table: Filled, out: Path, *, command: str) -> Path:
     """Write ``TABLE-PRESET.md`` and ``.json`` into a folder; gives the path of the first."""
-    stem = f"{table.plan.name}-{table.preset}"
-    write_json(out / f"{stem}.json", as_json(table, lab, command=command))
-    path = out / f"{stem}.md"
+    write_json(out / f"{table.title}.json", as_json(table, command=command))
+    path = out / f"{table.title}.md"
     write_bytes(path, (markdown(table, command=command) + "\n").encode())
     return path
 
@@ -35,7 +33,7 @@ def markdown(table: Filled, *, command: str) -> str:
     n_seeds = max((len(runs) for runs in table.figures.values()), default=0)
     minutes = sum(s for runs in table.seconds.values() for s in runs.values()) / 60
     parts = [
-        f"# {table.plan.name}: {table.preset}",
+        f"# {table.title}",
         table.plan.about,
         grid,
         f"Mean ± standard deviation over {n_seeds} seeds; differences are paired by seed, and * "
@@ -45,7 +43,7 @@ def markdown(table: Filled, *, command: str) -> str:
         parts.append("The paper's figures are from larger sets and networks: compare differences.")
     if table.curves:
         parts.append(_early_stage(table))
-        parts.append(f"![accuracy over training]({table.plan.name}-{table.preset}.png)")
+        parts.append(f"![accuracy over training]({table.title}.png)")
     if table.tuning:
         parts.append(_tuning(table))
     if table.missing:
@@ -54,7 +52,7 @@ def markdown(table: Filled, *, command: str) -> str:
     return "\n\n".join(parts)
 
 
-def as_json(table: Filled, lab: Laboratory, *, command: str) -> dict[str, Any]:
+def as_json(table: Filled, *, command: str) -> dict[str, Any]:
     """Every value of every seed, and every setting."""
     return {
         "nonneg": "table",
@@ -65,9 +63,7 @@ def as_json(table: Filled, lab: Laboratory, *, command: str) -> dict[str, Any]:
         "missing": table.missing,
         "arms": {
             name: {
-                "settings": lab.experiment(table.arms[name], table.seeds[0]).model_dump(
-                    mode="json", exclude={"seed", "start"}
-                ),
+                "settings": table.settings[name],
                 "starts_from": _start(table, name),
                 "tried": {str(k): v for k, v in table.tuning[name].tried.items()}
                 if name in table.tuning
