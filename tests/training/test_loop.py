@@ -45,7 +45,8 @@ def encoder(kind="relu", norm="batch", seed=0):
 
 
 def config(**loop):
-    values = {"optimizer": {"lr": 0.01}, "training": {"epochs": 20, "batch_size": 128, **loop}}
+    training = {"epochs": 20, "batch_size": 128, **loop}
+    values = {"loss": {"temperature": 0.2}, "optimizer": {"lr": 0.01}, "training": training}
     return TrainConfig.read(values)
 
 
@@ -112,7 +113,7 @@ def test_data_without_labels_has_no_class_consistency(tmp_path):
 
 def test_two_batches_accumulated_are_one_step_of_their_mean_gradient(tmp_path):
     data = planted(256)
-    runs = config(epochs=2, warmup_epochs=0, batch_size=128, accumulate=2)
+    runs = config(epochs=2, warmup_epochs=0, batch_size=128, accumulate=2, revive=False)
     runs = runs.model_copy(
         update={"optimizer": runs.optimizer.model_copy(update={"name": "sgd", "lr": 0.1})}
     )
@@ -142,9 +143,24 @@ def test_two_batches_accumulated_are_one_step_of_their_mean_gradient(tmp_path):
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-6)
 
 
+def test_dead_features_start_anew(tmp_path):
+    """A projector that begins with most features far below zero: revived, they learn."""
+
+    def trained(name, **changes):
+        learner = encoder()
+        with torch.no_grad():
+            learner.projector[-1].bias[8:] = -100
+        out = tmp_path / name
+        nonneg.train(learner, planted(), noisy_pairs, config(**changes), out=out, console=QUIET)
+        return metrics.sparsity(learner.encode(planted(seed=1)).features)
+
+    assert trained("not", revive=False).n_alive <= 8
+    assert trained("revived").n_alive > 16
+
+
 def test_gradients_are_clipped(tmp_path):
     """With steps of plain SGD and a tiny bound, the weights can move by no more than the bound."""
-    runs = config(epochs=1, warmup_epochs=0, clip_norm=1e-4)
+    runs = config(epochs=1, warmup_epochs=0, clip_norm=1e-4, revive=False)
     settings = runs.optimizer.model_copy(
         update={"name": "sgd", "lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}
     )

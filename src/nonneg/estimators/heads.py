@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from nonneg.encoder import Encoder
-from nonneg.estimators.revival import last_layer, revive_dead
 from nonneg.estimators.schedule import rate_factor
 from nonneg.estimators.steering import active_per_sample, raise_bias
 from nonneg.losses import info_nce
+from nonneg.revival import forget, last_layer, revive_dead
 
 Record = dict[str, float]
 Progress = Callable[[Record], None]
@@ -19,6 +19,8 @@ Progress = Callable[[Record], None]
 _WEIGHT_DECAY = 1e-4
 # When dead features are revived, as shares of all steps: early enough to learn after it.
 _REVIVALS = (0.25, 0.5)
+# Some dead features are no harm: reviving all of them gives more features that say the same.
+_MAX_DEAD_RATE = 0.5
 # From this share of all steps on, biases go so much of the way to a target that is not met.
 _STEER_FROM = 0.2
 _STEER_SHARE = 0.1
@@ -108,7 +110,9 @@ def fit_heads(
                 target = settings.target_active
                 raise_bias(last_layer(encoder), of_side.detach(), target, share=_STEER_SHARE)
         if step in revivals:
-            revive_dead(heads, optimizer, generator)
+            revived = revive_dead(heads, generator, max_dead_rate=_MAX_DEAD_RATE)
+            for encoder in encoders:
+                forget(optimizer, last_layer(encoder), revived)
         record = {
             "step": step + 1,
             "loss": loss.item(),

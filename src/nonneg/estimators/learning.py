@@ -13,7 +13,6 @@ from nonneg.estimators.fitting import fit_head
 from nonneg.estimators.heads import FitSettings, Record
 from nonneg.estimators.progress import progress_bar, stage
 from nonneg.estimators.projection import Projection
-from nonneg.estimators.revival import last_layer
 from nonneg.estimators.schedule import step_budget
 from nonneg.estimators.settings import HeadSettings, NCLSettings
 from nonneg.estimators.sources import Given, partners
@@ -21,6 +20,7 @@ from nonneg.estimators.steering import above_threshold, raise_bias, row_threshol
 from nonneg.estimators.vectors import tiles
 from nonneg.metrics.results import BoolArray, FloatArray
 from nonneg.projector import ProjectorSettings
+from nonneg.revival import last_layer
 
 # Ranking, dead features and the bias are measured on at most so many training samples.
 _MEASURED = 20_000

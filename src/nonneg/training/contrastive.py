@@ -46,6 +46,12 @@ class Contrastive:
         """That of the pairs, where they have one."""
         return getattr(self.pairs, "prepare", None)
 
+    @property
+    def revived(self) -> Encoder | None:
+        """The encoder, if its features can be off and the settings ask for it."""
+        can_die = self.encoder.is_nonnegative and self.config.training.revive
+        return self.encoder if can_die else None
+
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
         views = torch.cat(self.pairs(batch))

@@ -11,8 +11,10 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from nonneg.data import Data
+from nonneg.data import Data, Subset
+from nonneg.encoder import Encoder
 from nonneg.pairs import Batch
+from nonneg.revival import forget, last_layer, revive_dead
 from nonneg.training.batches import loaded_batches
 from nonneg.training.checkpoint import Position, load_checkpoint, save_checkpoint
 from nonneg.training.display import Display
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
 # Processes have to agree on stopping, which costs a message: so not at every step.
 STEPS_BETWEEN_AGREEMENTS = 16
+# When dead features are revived, as shares of all steps: early enough to learn after it.
+REVIVALS = (1 / 6, 1 / 3, 1 / 2, 2 / 3)
+_MAX_DEAD_RATE = 0.05
+_REVIVAL_SAMPLES = 4096
 
 
 class Run:
@@ -69,6 +75,7 @@ class Run:
         self.loss_sum = self._on_device(0.0)
         self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
         self.n_steps = self.steps_per_epoch * self.loop.epochs
+        self.revivals = {round(share * self.n_steps) for share in REVIVALS}
         is_first = fabric.is_global_zero
         self.loggers = loggers(self.loop.loggers, folder.path) if is_first else []
         self.display = Display(
@@ -163,6 +170,8 @@ class Run:
                 loss=self.mean_loss(),
                 images_per_second=self._images_per_second(),
             )
+        if self.position.step in self.revivals and self.task.revived is not None:
+            self._revive(self.task.revived)
         if self.loop.monitor_every and self.position.step % self.loop.monitor_every == 0:
             self._measure_within()
         every = self.loop.checkpoint_every
@@ -199,6 +208,24 @@ class Run:
         """Note how the model does in the middle of an epoch; it goes on learning as it was."""
         measured = self.task.measured(self.mean_loss(), *self.watched)
         self.position.within.append({"step": self.position.step, **measured})
+
+    def _revive(self, encoder: Encoder) -> None:
+        """Let dead features start anew, in all processes alike: the first one decides."""
+        last = last_layer(encoder)
+        revived = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
+        if self.fabric.is_global_zero:
+            generator = torch.Generator().manual_seed(
+                self.config.seed * 1_000_003 + self.position.step
+            )
+            some = torch.randperm(len(self.data), generator=generator)[:_REVIVAL_SAMPLES]
+            hidden = encoder.encode(Subset(self.data, some)).hidden.to(last.weight.device)
+            revived = revive_dead([(encoder, hidden)], generator, max_dead_rate=_MAX_DEAD_RATE)
+        if self.fabric.world_size > 1:
+            marks = revived.to(last.weight.dtype)
+            for tensor in (last.weight.data, last.bias.data, marks):
+                torch.distributed.broadcast(tensor, src=0)
+            revived = marks > 0
+        forget(self.optimizer, last, revived)
 
     def finish(self) -> None:
         """Save the encoder that came out."""

@@ -24,7 +24,7 @@ class LossSettings(Settings):
     ] = "info_nce"
     """The last two are for classifiers: cross entropy, and the same with everything non-negative;
     all others are for pairs."""
-    temperature: float = Field(default=0.2, gt=0)
+    temperature: float = Field(default=0.12, gt=0)
     """Of losses that compare by cosine. Lower: more features on for a sample; higher: fewer."""
     queue_size: int = Field(default=4096, ge=2)
     """Of queue: how many keys of earlier batches are the negatives."""
@@ -53,6 +53,9 @@ class LoopSettings(Settings):
     """Pairs that see each other as negatives, over all processes together."""
     warmup_epochs: float = Field(default=1.0, ge=0)
     """Linear from zero to the peak; cosine to zero afterwards."""
+    revive: bool = True
+    """Whether features that are off for all of 4,096 samples start anew, each at a sample drawn by
+    chance; looked at four times until two thirds of the steps. Signed features are never off."""
     clip_norm: float | None = Field(default=None, gt=0)
     """Gradients longer than this are shortened to it."""
     accumulate: int = Field(default=1, ge=1)

@@ -7,6 +7,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nonneg.encoder import Encoder
 from nonneg.losses.distributed import with_mean_value
 from nonneg.pairs import Batch
 from nonneg.training.classifier import Classifier
@@ -43,6 +44,11 @@ class Supervised:
     def prepare(self) -> Prepare | None:
         """That of the view, where it has one."""
         return getattr(owner(self.view), "prepare", None)
+
+    @property
+    def revived(self) -> Encoder | None:
+        """Nobody's: labels keep features in use."""
+        return None
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from nonneg.data import Data
+from nonneg.encoder import Encoder
 from nonneg.pairs import Batch, Draws
 
 Prepare = Callable[[Data, Tensor, Draws], Tensor]
@@ -43,6 +44,11 @@ class Task(Protocol):
     @property
     def prepare(self) -> Prepare | None:
         """Reads the inputs of a batch where the data is, in a worker if there are any."""
+        ...
+
+    @property
+    def revived(self) -> Encoder | None:
+        """Whose dead features start anew while it learns; None for nobody's."""
         ...
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:

@@ -12,44 +12,56 @@ from nonneg.metrics.rows import unit_rows
 
 # Samples that a feature has to be off for to count as dead while training.
 _N_SAMPLES = 4096
-# Fewer dead features than this share are left alone.
-_MAX_DEAD_RATE = 0.5
 # The share of samples that a revived feature is on for at first.
 _ON_RATE = 0.01
 
 
 @torch.no_grad()
 def revive_dead(
-    heads: Sequence[tuple[Encoder, Tensor]], optimizer: Optimizer, generator: torch.Generator
-) -> int:
-    """If most features are dead, point each of these at a sample drawn by chance.
+    heads: Sequence[tuple[Encoder, Tensor]], generator: torch.Generator, *, max_dead_rate: float
+) -> Tensor:
+    """Point each dead feature at a sample drawn by chance, unless they are few.
 
-    Some dead features are no harm: reviving all of them gives more features that say the same.
     A revived feature has weights of the usual length and is on for the 1 % of the samples most
-    like its own; the optimiser forgets what it knew of it. Of two heads, a feature that is dead in
-    one starts anew in both, at the two sides of the same pair.
+    like its own. Of two heads, a feature that is dead in one starts anew in both, at the two sides
+    of the same pair.
 
     Args:
         heads: Encoders, whose last layers change in place and whose modes are left as they were,
             each with the backbone's outputs of the samples ``(n, h)``; some 4,096 of them are
             looked at.
-        optimizer: Of the projectors, AdamW.
         generator: Draws the samples.
+        max_dead_rate: Up to this share of dead features, all are left as they are.
 
     Returns:
-        How many features were revived; if all are dead, none can be.
+        Which features were revived, ``(d,)``; if all are dead, none can be.
     """
     some = torch.randperm(len(heads[0][1]), generator=generator)[:_N_SAMPLES]
     inputs = [_last_inputs(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
     alive = [_alive(encoder, part) for (encoder, _), part in zip(heads, inputs, strict=True)]
     dead = ~torch.stack(alive).all(dim=0)  # (d,)
     n_dead = int(dead.sum())
-    if n_dead <= _MAX_DEAD_RATE * len(dead) or n_dead == len(dead):
-        return 0
+    if n_dead <= max_dead_rate * len(dead) or n_dead == len(dead):
+        return torch.zeros_like(dead)
     chosen = torch.randint(len(some), (n_dead,), generator=generator).to(dead.device)
     for (encoder, _), part in zip(heads, inputs, strict=True):
-        _point(last_layer(encoder), part, dead, chosen, optimizer)
-    return n_dead
+        _point(last_layer(encoder), part, dead, chosen)
+    return dead
+
+
+@torch.no_grad()
+def forget(optimizer: Optimizer, layer: nn.Linear, rows: Tensor) -> None:
+    """Make an optimiser forget what it knew of some rows of a layer.
+
+    Args:
+        optimizer: Of any kind: what it keeps in the shape of a weight is set to zero there.
+        layer: Whose weight and bias it moves.
+        rows: Which, ``(d,)``.
+    """
+    for parameter in (layer.weight, layer.bias):
+        for kept in optimizer.state[parameter].values():
+            if isinstance(kept, Tensor) and kept.shape == parameter.shape:
+                kept[rows] = 0
 
 
 def last_layer(encoder: Encoder) -> nn.Linear:
@@ -73,15 +85,10 @@ def _alive(encoder: Encoder, inputs: Tensor) -> Tensor:
     return (unit_rows(features).abs() > ACTIVE_THRESHOLD).any(dim=0)
 
 
-def _point(
-    last: nn.Linear, inputs: Tensor, dead: Tensor, chosen: Tensor, optimizer: Optimizer
-) -> None:
+def _point(last: nn.Linear, inputs: Tensor, dead: Tensor, chosen: Tensor) -> None:
     """Point the dead features of one layer at the chosen rows of its inputs."""
     toward = unit_rows(inputs[chosen] - inputs.mean(dim=0))
     weight = toward * last.weight[~dead].norm(dim=1).median()
     n_on = max(1, round(_ON_RATE * len(inputs)))
     least = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values[-1]
     last.weight[dead], last.bias[dead] = weight, -least
-    for parameter in (last.weight, last.bias):
-        for moment in ("exp_avg", "exp_avg_sq"):
-            optimizer.state[parameter][moment][dead] = 0
