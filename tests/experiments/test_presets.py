@@ -18,6 +18,7 @@ SHAPES = {
     "cifar10": (3, 32, 32),
     "cifar100": (3, 32, 32),
     "imagenet100": (3, 64, 64),
+    "authors": (3, 32, 32),
 }
 
 
@@ -47,7 +48,7 @@ def test_every_preset_builds_an_encoder(name):
 
 
 def test_the_authors_settings():
-    _, cifar = read_experiment("cifar10")
+    _, cifar = read_experiment("authors")
     assert cifar.encoder.backbone.name == "resnet18"
     assert cifar.encoder.backbone.stem == "authors"
     assert cifar.encoder.projector.hidden == (2048,)
@@ -57,11 +58,19 @@ def test_the_authors_settings():
     assert cifar.views == recipe("colour")
     assert (cifar.optimizer.name, cifar.optimizer.lr, cifar.optimizer.eta) == ("lars", 0.4, 0.02)
     assert (cifar.training.epochs, cifar.training.batch_size) == (200, 256)
-    _, imagenet = read_experiment("imagenet100")
-    assert imagenet.encoder.projector.hidden == (16384,)
-    assert imagenet.encoder.projector.n_features == 2048
-    assert imagenet.encoder.nonnegative == "relu"
-    assert (imagenet.optimizer.lr, imagenet.training.epochs) == (0.3, 100)
+    assert cifar.loss.temperature == 0.2
+    assert not cifar.training.revive
+
+
+@pytest.mark.parametrize("name", ["fashion-mnist", "cifar10-small", "cifar10", "imagenet100"])
+def test_one_recipe(name):
+    _, experiment = read_experiment(name)
+    assert experiment.encoder.nonnegative == "relu"
+    assert experiment.encoder.projector.norm == "batch"
+    assert experiment.encoder.projector.n_features >= 1024
+    assert experiment.loss.temperature == 0.12
+    assert experiment.training.revive
+    assert experiment.data.held_out == 5000
 
 
 def test_the_same_seed_gives_the_same_weights():
@@ -112,7 +121,9 @@ def test_folders_of_images_are_decoded_by_workers(tmp_path):
         (tmp_path / name).mkdir()
         for number in range(4):
             Image.new("RGB", (40, 30), (40 * number, 0, 0)).save(tmp_path / name / f"{number}.png")
-    _, experiment = read_experiment("imagenet100", [f"data.name={tmp_path}", "data.image_size=16"])
+    _, experiment = read_experiment(
+        "imagenet100", [f"data.name={tmp_path}", "data.image_size=16", "data.held_out=2"]
+    )
     samples, _ = training_data(experiment.data, None)
     assert samples.sample_shape == (3, 16, 16)
     assert isinstance(build_pairs(experiment, samples), FileViews)

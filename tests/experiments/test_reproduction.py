@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +87,23 @@ def test_a_run_is_named_by_what_counts(lab):
     assert lab.folder(NCL, 0) != lab.folder(warmer, 0)
     # Where it is computed does not matter.
     assert lab.folder(NCL, 0) == lab.folder(Arm("NCL", ("training.checkpoint_every=7",)), 0)
+
+
+def test_a_run_of_other_settings_under_the_same_name_is_refused(lab, tmp_path, monkeypatch):
+    """Names leave defaults out, so a default that changes must not pass for the old one."""
+    monkeypatch.setattr(
+        laboratory, "run_experiment", lambda *_, **__: SimpleNamespace(interrupted_by=None)
+    )
+    here = replace(lab, runs=tmp_path)
+    folder = here.trained(NCL, 0)
+    kept = json.loads((folder / "experiment.json").read_text())
+    kept["training"].pop("revive")  # as if the setting were new
+    (folder / "experiment.json").write_text(json.dumps(kept))
+    here.trained(NCL, 0)
+    kept["loss"]["temperature"] = 0.7
+    (folder / "experiment.json").write_text(json.dumps(kept))
+    with pytest.raises(ValueError, match=r"was made with loss.temperature=0.7, and 0.15 is asked"):
+        here.trained(NCL, 0)
 
 
 def test_without_time_nothing_begins(tmp_path):

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -15,8 +16,12 @@ from nonneg.experiments.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.experiments.experiment import Experiment, run_experiment
 from nonneg.experiments.presets import read_experiment
 from nonneg.experiments.reproduction.plan import Arm
-from nonneg.settings import with_overrides
+from nonneg.files import read_json, write_json
+from nonneg.settings import differences, with_overrides
 from nonneg.training.run_folder import what_counts
+
+# All settings of a run, beside it: its name holds only those that are no defaults.
+EXPERIMENT_FILE = "experiment.json"
 
 
 class OutOfBudgetError(Exception):
@@ -68,12 +73,16 @@ class Laboratory:
         """The folder of a finished run; trains it, and what it starts from, where missing."""
         if arm.starts_from is not None:
             self.trained(arm.starts_from, seed)
-        folder = self.folder(arm, seed)
+        folder, experiment = self.folder(arm, seed), self.experiment(arm, seed)
+        asked = experiment.model_dump(mode="json", exclude={"start"})
+        if (folder / EXPERIMENT_FILE).exists():
+            _check_same(folder, asked)
         if (folder / WEIGHTS_FILE).exists():
             return folder
         self._begin(f"{arm.name}, seed {seed}: training")
+        write_json(folder / EXPERIMENT_FILE, asked)
         result = run_experiment(
-            self.experiment(arm, seed),
+            experiment,
             out=folder,
             data_dir=self.data_dir,
             resume=True,
@@ -120,6 +129,18 @@ class Laboratory:
         if not self.may_begin():
             raise OutOfBudgetError(what)
         self.watch(what)
+
+
+def _check_same(folder: Path, asked: dict[str, Any]) -> None:
+    """Refuse a run made when a setting that its name leaves out had another default."""
+    made = read_json(folder / EXPERIMENT_FILE)
+    for key, before, now in differences(what_counts(made), what_counts(asked)):
+        # A setting that is new since then had no other value.
+        if before is not None and before != now:
+            raise ValueError(
+                f"{folder} was made with {key}={before}, and {now} is asked for; "
+                "remove it, or give another folder with --runs"
+            )
 
 
 def with_changes(arm: Arm, *changes: str) -> Arm:
