@@ -95,13 +95,13 @@ def test_a_run_of_other_settings_under_the_same_name_is_refused(lab, tmp_path, m
         laboratory, "run_experiment", lambda *_, **__: SimpleNamespace(interrupted_by=None)
     )
     here = replace(lab, runs=tmp_path)
-    folder = here.trained(NCL, 0)
-    kept = json.loads((folder / "experiment.json").read_text())
+    beside = here.trained(NCL, 0).with_suffix(".json")
+    kept = json.loads(beside.read_text())
     kept["training"].pop("revive")  # as if the setting were new
-    (folder / "experiment.json").write_text(json.dumps(kept))
+    beside.write_text(json.dumps(kept))
     here.trained(NCL, 0)
     kept["loss"]["temperature"] = 0.7
-    (folder / "experiment.json").write_text(json.dumps(kept))
+    beside.write_text(json.dumps(kept))
     with pytest.raises(ValueError, match=r"was made with loss.temperature=0.7, and 0.15 is asked"):
         here.trained(NCL, 0)
 

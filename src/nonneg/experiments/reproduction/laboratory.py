@@ -20,10 +20,6 @@ from nonneg.files import read_json, write_json
 from nonneg.settings import differences, with_overrides
 from nonneg.training.run_folder import what_counts
 
-# All settings of a run, beside it: its name holds only those that are no defaults.
-EXPERIMENT_FILE = "experiment.json"
-
-
 class OutOfBudgetError(Exception):
     """No time is left to begin something new."""
 
@@ -75,12 +71,14 @@ class Laboratory:
             self.trained(arm.starts_from, seed)
         folder, experiment = self.folder(arm, seed), self.experiment(arm, seed)
         asked = experiment.model_dump(mode="json", exclude={"start"})
-        if (folder / EXPERIMENT_FILE).exists():
-            _check_same(folder, asked)
+        # All settings, beside the run: its name holds only those that are no defaults.
+        beside = folder.with_suffix(".json")
+        if beside.exists():
+            _check_same(folder, read_json(beside), asked)
         if (folder / WEIGHTS_FILE).exists():
             return folder
         self._begin(f"{arm.name}, seed {seed}: training")
-        write_json(folder / EXPERIMENT_FILE, asked)
+        write_json(beside, asked)
         result = run_experiment(
             experiment,
             out=folder,
@@ -131,9 +129,8 @@ class Laboratory:
         self.watch(what)
 
 
-def _check_same(folder: Path, asked: dict[str, Any]) -> None:
+def _check_same(folder: Path, made: dict[str, Any], asked: dict[str, Any]) -> None:
     """Refuse a run made when a setting that its name leaves out had another default."""
-    made = read_json(folder / EXPERIMENT_FILE)
     for key, before, now in differences(what_counts(made), what_counts(asked)):
         # A setting that is new since then had no other value.
         if before is not None and before != now:
