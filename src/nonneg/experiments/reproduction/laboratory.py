@@ -20,6 +20,7 @@ from nonneg.files import read_json, write_json
 from nonneg.settings import differences, with_overrides
 from nonneg.training.run_folder import what_counts
 
+
 class OutOfBudgetError(Exception):
     """No time is left to begin something new."""
 
