@@ -1,0 +1,36 @@
+"""Is RESULTS.md what the tables say? Puts each table of ``results/`` between its two marks.
+
+    python -m benchmarks.results_page
+"""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "RESULTS.md"
+_TABLE = re.compile(r"(<!-- table (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def refreshed(page: str, folder: Path) -> str:
+    """The page with every table as it now is in a folder, and headings one level lower.
+
+    Args:
+        page: With marks such as ``<!-- table transfer-digits -->`` and ``<!-- end -->``.
+        folder: Where ``transfer-digits.md`` is.
+    """
+
+    def table(mark: re.Match[str]) -> str:
+        text = (folder / f"{mark['name']}.md").read_text()
+        text = re.sub(r"^# ", "### ", text).replace("](", f"]({folder.name}/")
+        return f"{mark[1]}\n{text.strip()}\n\n{mark[3]}"
+
+    return _TABLE.sub(table, page)
+
+
+def main() -> None:
+    """Rewrite the page in place."""
+    PAGE.write_text(refreshed(PAGE.read_text(), ROOT / "results"))
+
+
+if __name__ == "__main__":
+    main()
