@@ -1,6 +1,6 @@
 """Is RESULTS.md what the tables say? Puts each table of ``results/`` between its two marks.
 
-    python -m benchmarks.results_page
+python -m benchmarks.results_page
 """
 
 import re
