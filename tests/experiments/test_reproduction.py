@@ -37,7 +37,7 @@ PLAN = Plan(
     "small",
     "A small table.",
     (CL, NCL),
-    {"sparsity": "sparsity, %", "class_consistency": "class consistency"},
+    {"sparsity": "sparsity, %", "class_consistency": "class consistency", "step_ms": "step, ms"},
     ("properties",),
     paper={("NCL", "sparsity"): "90"},
 )
@@ -62,6 +62,8 @@ def test_a_table_is_filled_once(lab, tmp_path, monkeypatch):
     assert path.name == "small-digits.md"
     assert "| sparsity, % |" in text
     assert "paper: CL / NCL" in text
+    assert "| step, ms |" in text
+    assert first.figures["CL"][0]["step_ms"].value > 0
     assert "null" in text
     kept = json.loads(path.with_suffix(".json").read_text())
     arms = kept["arms"]

@@ -1,10 +1,12 @@
 """How is a table filled? Arm by arm and seed by seed, from runs that are there or made now."""
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from nonneg.evaluation import Figures
+from nonneg.evaluation import Figure, Figures
 from nonneg.experiments.reproduction.early_stage import Curve, accuracy_curve
 from nonneg.experiments.reproduction.laboratory import Laboratory, OutOfBudgetError
 from nonneg.experiments.reproduction.plan import Arm, Plan
@@ -70,13 +72,14 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
             except OutOfBudgetError as error:
                 table.missing.append(str(error))
                 continue
+            history = read_history(lab.folder(arm, seed))
+            found = {**found, "step_ms": _step_time(history)}
             table.figures.setdefault(name, {})[seed] = {
                 key: figure for key, figure in found.items() if key in plan.figures
             }
             table.settings[name] = lab.experiment(arm, seeds[0]).model_dump(
                 mode="json", exclude={"seed", "start"}
             )
-            history = read_history(lab.folder(arm, seed))
             table.seconds.setdefault(name, {})[seed] = sum(r["seconds"] for r in history)
             curve = accuracy_curve(history)
             if curve:
@@ -89,6 +92,16 @@ def n_runs(plan: Plan, n_seeds: int) -> int:
     starts = {arm.starts_from.name for arm in plan.arms if arm.starts_from is not None}
     each = n_seeds + (2 if plan.grid else 0)
     return len(plan.arms) * each + len(starts - {arm.name for arm in plan.arms}) * n_seeds
+
+
+def _step_time(history: list[dict[str, Any]]) -> Figure:
+    """Milliseconds a step, in the median epoch: what else ran then weighs less."""
+    ends = [0, *(record["step"] for record in history)]
+    each = [
+        1000 * record["seconds"] / (end - start)
+        for record, (start, end) in zip(history, pairwise(ends), strict=True)
+    ]
+    return Figure(statistics.median(each), higher_is_better=False)
 
 
 def _tuned(plan: Plan, lab: Laboratory, arm: Arm, seed: int, table: Filled) -> Arm:

@@ -38,9 +38,9 @@ PROPERTIES = Plan(
     name="properties",
     about="How readable features are: figures of the test set. A dense representation's class "
     "consistency is the share of the largest class, whatever it has learnt; purity has the same 20 "
-    "samples for every feature.",
+    "samples for every feature. Step times are of whatever else the machine did.",
     arms=(CL, NCL),
-    figures=READABILITY,
+    figures=READABILITY | {"step_ms": "step, ms"},
     sections=("properties",),
 )
 
