@@ -33,6 +33,7 @@ def test_most_dead_are_all_revived_and_on_for_a_percent():
     revived = revive_dead([(encoder, HIDDEN)], torch.Generator().manual_seed(1), max_dead_rate=0.5)
     assert revived.nonzero().flatten().tolist() == list(range(30))
     assert (n_on(encoder)[:30] == 5).all()
+    assert len(encoder.projector[-1].weight[:30].unique(dim=0)) == 30
     assert torch.equal(encoder.projector[-1].weight[30:], others)
     forget(adam, encoder.projector[-1], revived)
     for parameter in encoder.projector[-1].parameters():
@@ -72,3 +73,19 @@ def test_any_optimiser_forgets():
             for one in kept:
                 assert (one[[0, 3]] == 0).all()
                 assert (one[[1, 2]] != 0).all()
+
+
+def test_no_two_features_start_at_the_same_sample():
+    """They would stay copies of each other; what is left over stays dead."""
+    encoder, _ = encoder_with_dead(30)
+    few = HIDDEN[:20]
+    revived = revive_dead([(encoder, few)], torch.Generator().manual_seed(1), max_dead_rate=0.5)
+    assert 15 < revived.sum() <= 20
+    assert len(encoder.projector[-1].weight[revived].unique(dim=0)) == revived.sum()
+
+
+def test_equal_samples_do_not_keep_a_feature_off():
+    encoder, _ = encoder_with_dead(30)
+    same = HIDDEN[:1].expand(100, -1) + torch.eye(100, 6)
+    revive_dead([(encoder, same)], torch.Generator().manual_seed(1), max_dead_rate=0.5)
+    assert ((encoder(same).features > 0).sum(dim=0)[:30] > 0).all()

@@ -10,8 +10,6 @@ from nonneg.encoder import Encoder
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.rows import unit_rows
 
-# Samples that a feature has to be off for to count as dead while training.
-_N_SAMPLES = 4096
 # The share of samples that a revived feature is on for at first.
 _ON_RATE = 0.01
 
@@ -20,38 +18,41 @@ _ON_RATE = 0.01
 def revive_dead(
     heads: Sequence[tuple[Encoder, Tensor]], generator: torch.Generator, *, max_dead_rate: float
 ) -> Tensor:
-    """Point each dead feature at a sample drawn by chance, unless they are few.
+    """Point each dead feature at a sample of its own, drawn by chance, unless they are few.
 
-    A revived feature has weights of the usual length and is on for the 1 % of the samples most
-    like its own. Of two heads, a feature that is dead in one starts anew in both, at the two sides
-    of the same pair.
+    A revived feature has weights of the usual length, in the direction of its sample, and is on for
+    the 1 % of the samples that lie furthest in this direction. Of two heads, a feature that is dead in one starts anew in both,
+    at the two sides of the same pair.
 
     Args:
         heads: Encoders, whose last layers change in place and whose modes are left as they were,
-            each with the backbone's outputs of the samples ``(n, h)``; some 4,096 of them are
-            looked at.
+            each with the backbone's outputs of the samples ``(n, h)``. What is off for all of them
+            is dead.
         generator: Draws the samples.
         max_dead_rate: Up to this share of dead features, all are left as they are.
 
     Returns:
-        Which features were revived, ``(d,)``; if all are dead, none can be.
+        Which features were revived, ``(d,)``; at most one a sample, and none if all are dead.
     """
-    some = torch.randperm(len(heads[0][1]), generator=generator)[:_N_SAMPLES]
-    inputs = [_last_inputs(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
+    inputs = [_last_inputs(encoder, hidden) for encoder, hidden in heads]
     alive = [_alive(encoder, part) for (encoder, _), part in zip(heads, inputs, strict=True)]
     dead = ~torch.stack(alive).all(dim=0)  # (d,)
     n_dead = int(dead.sum())
     if n_dead <= max_dead_rate * len(dead) or n_dead == len(dead):
         return torch.zeros_like(dead)
-    chosen = torch.randint(len(some), (n_dead,), generator=generator).to(dead.device)
+    # Two features of the same sample would have the same weights and gradients for ever.
+    chosen = torch.randperm(len(inputs[0]), generator=generator)[:n_dead].to(dead.device)
+    rows = dead.nonzero().flatten()[: len(chosen)]
     for (encoder, _), part in zip(heads, inputs, strict=True):
-        _point(last_layer(encoder), part, dead, chosen)
-    return dead
+        _point(last_layer(encoder), part, rows, chosen, alive=~dead)
+    return torch.zeros_like(dead).index_fill(0, rows, value=True)
 
 
 @torch.no_grad()
 def forget(optimizer: Optimizer, layer: nn.Linear, rows: Tensor) -> None:
     """Make an optimiser forget what it knew of some rows of a layer.
+
+    AdamW's first steps of these rows are then several times as long as those of the others.
 
     Args:
         optimizer: Of any kind: what it keeps in the shape of a weight is set to zero there.
@@ -85,10 +86,12 @@ def _alive(encoder: Encoder, inputs: Tensor) -> Tensor:
     return (unit_rows(features).abs() > ACTIVE_THRESHOLD).any(dim=0)
 
 
-def _point(last: nn.Linear, inputs: Tensor, dead: Tensor, chosen: Tensor) -> None:
-    """Point the dead features of one layer at the chosen rows of its inputs."""
+def _point(last: nn.Linear, inputs: Tensor, rows: Tensor, chosen: Tensor, *, alive: Tensor) -> None:
+    """Point some features of one layer at the chosen rows of its inputs."""
     toward = unit_rows(inputs[chosen] - inputs.mean(dim=0))
-    weight = toward * last.weight[~dead].norm(dim=1).median()
+    weight = toward * last.weight[alive].norm(dim=1).median()
     n_on = max(1, round(_ON_RATE * len(inputs)))
-    least = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values[-1]
-    last.weight[dead], last.bias[dead] = weight, -least
+    best, *_, least = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values
+    # Where many samples are equal, the strongest may be no stronger than the rest.
+    least = torch.minimum(least, best - 1e-3 * best.abs().clamp_min(1e-6))
+    last.weight[rows], last.bias[rows] = weight, -least

@@ -13,6 +13,7 @@ from nonneg.data import ArrayData
 from nonneg.experiments import build_encoder, build_pairs, read_experiment, training_data
 from nonneg.projector import ProjectorSettings
 from nonneg.training import LossSettings, read_history
+from nonneg.training.run import Run
 
 QUIET = Console(quiet=True)
 N_PARTS = 6
@@ -143,19 +144,66 @@ def test_two_batches_accumulated_are_one_step_of_their_mean_gradient(tmp_path):
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_dead_features_start_anew(tmp_path):
+def mostly_dead(**more):
+    learner = encoder(**more)
+    with torch.no_grad():
+        learner.projector[-1].bias[8:] = -100
+    return learner
+
+
+def n_alive(learner):
+    return metrics.sparsity(learner.encode(planted(seed=1)).features).n_alive
+
+
+@pytest.mark.parametrize("loss", ["info_nce", "queue"])
+def test_dead_features_start_anew(loss, tmp_path):
     """A projector that begins with most features far below zero: revived, they learn."""
+    for revive in (True, False):
+        learner, runs = mostly_dead(), config(revive=revive)
+        settings = LossSettings(name=loss, temperature=0.2, queue_size=256)
+        runs = runs.model_copy(update={"loss": settings})
+        out = tmp_path / str(revive)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+        assert n_alive(learner) > 16 if revive else n_alive(learner) <= 8
 
-    def trained(name, **changes):
-        learner = encoder()
-        with torch.no_grad():
-            learner.projector[-1].bias[8:] = -100
-        out = tmp_path / name
-        nonneg.train(learner, planted(), noisy_pairs, config(**changes), out=out, console=QUIET)
-        return metrics.sparsity(learner.encode(planted(seed=1)).features)
 
-    assert trained("not", revive=False).n_alive <= 8
-    assert trained("revived").n_alive > 16
+def test_views_of_another_shape_than_the_data_are_looked_at(tmp_path):
+    wide = ArrayData(torch.cat([planted().inputs, planted(seed=2).inputs], dim=1))
+    learner = mostly_dead()
+    nonneg.train(
+        learner,
+        wide,
+        lambda batch: (batch.inputs[:, :16], batch.inputs[:, :16] + 0.1 * batch.inputs[:, 16:]),
+        config(),
+        out=tmp_path / "run",
+        held_out=planted(seed=1),
+        console=QUIET,
+    )
+    assert n_alive(learner) > 16
+
+
+def test_nothing_is_revived_after_the_last_step(tmp_path):
+    learner = mostly_dead()
+    runs = config(epochs=1, warmup_epochs=0, batch_size=512)
+    nonneg.train(learner, planted(512), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    assert n_alive(learner) <= 8
+
+
+def test_a_resumed_run_has_the_same_revivals(tmp_path, monkeypatch):
+    """Stopped between two of them, and right after one."""
+    whole = mostly_dead()
+    nonneg.train(whole, planted(), noisy_pairs, config(), out=tmp_path / "whole", console=QUIET)
+    n_steps = read_history(tmp_path / "whole")[-1]["step"]
+    for stop in (n_steps // 4, round(n_steps / 3)):
+        asked = Run._asked_to_stop
+        monkeypatch.setattr(Run, "_asked_to_stop", lambda run, n=stop: run.position.step == n)
+        out = tmp_path / str(stop)
+        nonneg.train(mostly_dead(), planted(), noisy_pairs, config(), out=out, console=QUIET)
+        monkeypatch.setattr(Run, "_asked_to_stop", asked)
+        learner = mostly_dead()
+        nonneg.train(learner, planted(), noisy_pairs, config(), out=out, resume=True, console=QUIET)
+        for ours, theirs in zip(learner.parameters(), whole.parameters(), strict=True):
+            assert torch.equal(ours, theirs)
 
 
 def test_gradients_are_clipped(tmp_path):

@@ -142,3 +142,49 @@ def test_one_process_gathers_itself():
     view_a, view_b = gathered(z).chunk(2, dim=1)
     info_nce(view_a.flatten(0, 1), view_b.flatten(0, 1), temperature=0.2).backward()
     assert z.grad is not None
+
+
+# Each process has the same encoder; the first looks, and the other must end with its weights.
+REVIVED = textwrap.dedent(
+    """
+    import torch
+    from torch import distributed, nn
+    from nonneg import Encoder, EncoderSettings
+    from nonneg.pairs import Batch, Draws
+    from nonneg.projector import ProjectorSettings
+    from nonneg.revival import last_layer
+    from nonneg.training.reviving import revive_alike
+    from nonneg.training.task import Revival
+
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    torch.manual_seed(0)
+    head = ProjectorSettings(hidden=(8,), n_features=20)
+    encoder = Encoder(EncoderSettings(projector=head), (6,), backbone=nn.Identity())
+    last = last_layer(encoder)
+    with torch.no_grad():
+        last.bias[5:] = -100
+    optimizer = torch.optim.AdamW(encoder.parameters())
+    # Statistics of batches differ between processes, as they do in a run.
+    inputs = torch.randn(64, 6) + rank
+    encoder(inputs).features.sum().backward()
+    optimizer.step()
+    numbers = torch.arange(64)
+    batch = Batch(inputs, numbers, Draws(0, 0, numbers), lambda _: inputs)
+    revival = Revival((encoder,), lambda batch: batch.inputs)
+    revive_alike(revival, [batch], optimizer, seed=1, decides=rank == 0, n_processes=2)
+    moments = optimizer.state[last.weight]["exp_avg"]
+    found = torch.cat([last.weight.detach().flatten(), last.bias.detach()])
+    both = [torch.zeros_like(found) for _ in range(2)]
+    distributed.all_gather(both, found)
+    assert torch.equal(*both)
+    assert (moments[5:] == 0).all() and (moments[:5] != 0).any()
+    assert ((last.bias > -50).all())
+    """
+)
+
+
+def test_features_start_anew_alike_in_all_processes(tmp_path):
+    path = tmp_path / "revived.py"
+    path.write_text(REVIVED)
+    run(*TORCHRUN, str(path))

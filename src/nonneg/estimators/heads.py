@@ -21,6 +21,8 @@ _WEIGHT_DECAY = 1e-4
 _REVIVALS = (0.25, 0.5)
 # Some dead features are no harm: reviving all of them gives more features that say the same.
 _MAX_DEAD_RATE = 0.5
+# Samples that a feature has to be off for to count as dead while training.
+_N_SAMPLES = 4096
 # From this share of all steps on, biases go so much of the way to a target that is not met.
 _STEER_FROM = 0.2
 _STEER_SHARE = 0.1
@@ -110,7 +112,9 @@ def fit_heads(
                 target = settings.target_active
                 raise_bias(last_layer(encoder), of_side.detach(), target, share=_STEER_SHARE)
         if step in revivals:
-            revived = revive_dead(heads, generator, max_dead_rate=_MAX_DEAD_RATE)
+            some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
+            looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
+            revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
             for encoder in encoders:
                 forget(optimizer, last_layer(encoder), revived)
         record = {

@@ -12,7 +12,7 @@ from nonneg.training.chunks import learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective
 from nonneg.training.settings import TrainConfig
-from nonneg.training.task import Engine, Prepare
+from nonneg.training.task import Engine, Prepare, Revival
 
 
 class Contrastive:
@@ -47,14 +47,26 @@ class Contrastive:
         return getattr(self.pairs, "prepare", None)
 
     @property
-    def revived(self) -> Encoder | None:
-        """The encoder, if its features can be off and the settings ask for it."""
-        can_die = self.encoder.is_nonnegative and self.config.training.revive
-        return self.encoder if can_die else None
+    def revival(self) -> Revival | None:
+        """Of an encoder whose features can be off, if the settings ask for it.
+
+        With a gate there is none: a feature may be off because its gate is shut.
+        """
+        can_die = self.encoder.is_nonnegative and self.encoder.gate is None
+        if not (can_die and self.config.training.revive):
+            return None
+        return Revival(self._alike, self._views)
+
+    @property
+    def _alike(self) -> tuple[Encoder, ...]:
+        return (self.encoder,)
+
+    def _views(self, batch: Batch) -> Tensor:
+        return torch.cat(self.pairs(batch))
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
-        views = torch.cat(self.pairs(batch))
+        views = self._views(batch)
         labels = None
         if self.labels is not None:
             labels = self.labels[batch.indices.cpu()].to(batch.indices.device)

@@ -89,6 +89,11 @@ class MomentumQueue(Contrastive):
         """The encoder with its slow copy and the queue."""
         return self.both
 
+    @property
+    def _alike(self) -> tuple[Encoder, ...]:
+        """A feature that starts anew has to do so in the keys too, or it dies again."""
+        return (self.encoder, self.both.slow)
+
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
         anchors, others = self.pairs(batch)

@@ -11,10 +11,8 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from nonneg.data import Data, Subset
-from nonneg.encoder import Encoder
+from nonneg.data import Data
 from nonneg.pairs import Batch
-from nonneg.revival import forget, last_layer, revive_dead
 from nonneg.training.batches import loaded_batches
 from nonneg.training.checkpoint import Position, load_checkpoint, save_checkpoint
 from nonneg.training.display import Display
@@ -23,20 +21,17 @@ from nonneg.training.loggers import log, loggers
 from nonneg.training.monitor import monitored
 from nonneg.training.optimizers import optimizer
 from nonneg.training.order import epoch_batches
+from nonneg.training.reviving import n_looked_at, revival_steps, revive_alike
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.schedule import learning_rate_factor
 from nonneg.training.settings import LoopSettings, TrainConfig
-from nonneg.training.task import Task
+from nonneg.training.task import Revival, Task
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # Processes have to agree on stopping, which costs a message: so not at every step.
 STEPS_BETWEEN_AGREEMENTS = 16
-# When dead features are revived, as shares of all steps: early enough to learn after it.
-REVIVALS = (1 / 6, 1 / 3, 1 / 2, 2 / 3)
-_MAX_DEAD_RATE = 0.05
-_REVIVAL_SAMPLES = 4096
 
 
 class Run:
@@ -75,7 +70,7 @@ class Run:
         self.loss_sum = self._on_device(0.0)
         self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
         self.n_steps = self.steps_per_epoch * self.loop.epochs
-        self.revivals = {round(share * self.n_steps) for share in REVIVALS}
+        self.revivals = revival_steps(self.n_steps)
         is_first = fabric.is_global_zero
         self.loggers = loggers(self.loop.loggers, folder.path) if is_first else []
         self.display = Display(
@@ -170,8 +165,8 @@ class Run:
                 loss=self.mean_loss(),
                 images_per_second=self._images_per_second(),
             )
-        if self.position.step in self.revivals and self.task.revived is not None:
-            self._revive(self.task.revived)
+        if self.position.step in self.revivals and self.task.revival is not None:
+            self._revive(self.task.revival)
         if self.loop.monitor_every and self.position.step % self.loop.monitor_every == 0:
             self._measure_within()
         every = self.loop.checkpoint_every
@@ -209,23 +204,28 @@ class Run:
         measured = self.task.measured(self.mean_loss(), *self.watched)
         self.position.within.append({"step": self.position.step, **measured})
 
-    def _revive(self, encoder: Encoder) -> None:
-        """Let dead features start anew, in all processes alike: the first one decides."""
-        last = last_layer(encoder)
-        revived = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
-        if self.fabric.is_global_zero:
-            generator = torch.Generator().manual_seed(
-                self.config.seed * 1_000_003 + self.position.step
-            )
-            some = torch.randperm(len(self.data), generator=generator)[:_REVIVAL_SAMPLES]
-            hidden = encoder.encode(Subset(self.data, some)).hidden.to(last.weight.device)
-            revived = revive_dead([(encoder, hidden)], generator, max_dead_rate=_MAX_DEAD_RATE)
-        if self.fabric.world_size > 1:
-            marks = revived.to(last.weight.dtype)
-            for tensor in (last.weight.data, last.bias.data, marks):
-                torch.distributed.broadcast(tensor, src=0)
-            revived = marks > 0
-        forget(self.optimizer, last, revived)
+    def _revive(self, revival: Revival) -> None:
+        """Let dead features start anew, seen on views of the running epoch."""
+        numbers = epoch_batches(
+            len(self.data), self.loop.batch_size, seed=self.config.seed, epoch=self.position.epoch
+        )
+        batches = loaded_batches(
+            self.data,
+            self.task.prepare,
+            numbers[: n_looked_at(self.loop.batch_size)],
+            seed=self.config.seed,
+            epoch=self.position.epoch,
+            n_workers=0,
+            device=self.fabric.device,
+        )
+        revive_alike(
+            revival,
+            batches,
+            self.optimizer,
+            seed=self.config.seed * 1_000_003 + self.position.step,
+            decides=self.fabric.is_global_zero,
+            n_processes=self.fabric.world_size,
+        )
 
     def finish(self) -> None:
         """Save the encoder that came out."""

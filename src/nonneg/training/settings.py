@@ -54,8 +54,9 @@ class LoopSettings(Settings):
     warmup_epochs: float = Field(default=1.0, ge=0)
     """Linear from zero to the peak; cosine to zero afterwards."""
     revive: bool = True
-    """Whether features that are off for all of 4,096 samples start anew, each at a sample drawn by
-    chance; looked at four times until two thirds of the steps. Signed features are never off."""
+    """Whether features that are off for all of 4,096 views start anew, each at a view drawn by
+    chance; looked at four times until two thirds of the steps, and done if more than 5 % are dead.
+    Not for signed features, which are never off, nor with a gate, nor in supervised tasks."""
     clip_norm: float | None = Field(default=None, gt=0)
     """Gradients longer than this are shortened to it."""
     accumulate: int = Field(default=1, ge=1)

@@ -7,13 +7,12 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nonneg.encoder import Encoder
 from nonneg.losses.distributed import with_mean_value
 from nonneg.pairs import Batch
 from nonneg.training.classifier import Classifier
 from nonneg.training.contrastive import described, owner
 from nonneg.training.monitor import measurements
-from nonneg.training.task import Engine, Prepare
+from nonneg.training.task import Engine, Prepare, Revival
 
 View = Callable[[Batch], Tensor]
 
@@ -46,8 +45,8 @@ class Supervised:
         return getattr(owner(self.view), "prepare", None)
 
     @property
-    def revived(self) -> Encoder | None:
-        """Nobody's: labels keep features in use."""
+    def revival(self) -> Revival | None:
+        """There is none: it is for features that learn from pairs."""
         return None
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:

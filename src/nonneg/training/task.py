@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
@@ -33,6 +33,15 @@ class Engine(Protocol):
         ...
 
 
+class Revival(NamedTuple):
+    """What it takes to let dead features start anew."""
+
+    encoders: tuple[Encoder, ...]
+    """The first is looked at; what starts anew in it does so in the others, its copies."""
+    views: Callable[[Batch], Tensor]
+    """What the encoder is given to learn from a batch."""
+
+
 class Task(Protocol):
     """What is learnt from a batch. The loop owns order, steps, checkpoints and display."""
 
@@ -47,8 +56,8 @@ class Task(Protocol):
         ...
 
     @property
-    def revived(self) -> Encoder | None:
-        """Whose dead features start anew while it learns; None for nobody's."""
+    def revival(self) -> Revival | None:
+        """How dead features start anew while it learns; None where they do not."""
         ...
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
