@@ -12,7 +12,7 @@ _TABLE = re.compile(r"(<!-- table (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.
 
 
 def refreshed(page: str, folder: Path) -> str:
-    """The page with every table as it now is in a folder, and headings one level lower.
+    """The page with every table as it now is in a folder, and its heading two levels lower.
 
     Args:
         page: With marks such as ``<!-- table transfer-digits -->`` and ``<!-- end -->``.
@@ -21,7 +21,8 @@ def refreshed(page: str, folder: Path) -> str:
 
     def table(mark: re.Match[str]) -> str:
         text = (folder / f"{mark['name']}.md").read_text()
-        text = re.sub(r"^# ", "### ", text).replace("](", f"]({folder.name}/")
+        text = re.sub(r"^# ", "### ", text)
+        text = re.sub(r"!\[(.*?)\]\(", rf"![\1]({folder.name}/", text)
         return f"{mark[1]}\n{text.strip()}\n\n{mark[3]}"
 
     return _TABLE.sub(table, page)

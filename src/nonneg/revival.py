@@ -21,8 +21,8 @@ def revive_dead(
     """Point each dead feature at a sample of its own, drawn by chance, unless they are few.
 
     A revived feature has weights of the usual length, in the direction of its sample, and is on for
-    the 1 % of the samples that lie furthest in this direction. Of two heads, a feature that is dead in one starts anew in both,
-    at the two sides of the same pair.
+    the 1 % of the samples that lie furthest in this direction. Of two heads, a feature that is dead
+    in one starts anew in both, at the two sides of the same pair.
 
     Args:
         heads: Encoders, whose last layers change in place and whose modes are left as they were,

@@ -109,10 +109,10 @@ def _different(words: Iterator[str], n_words: int) -> tuple[str, ...]:
     """The first words, without those that only differ in their ending from one before."""
     kept: list[str] = []
     for word in words:
-        if not any(_is_same(word, other) for other in kept):
-            kept.append(word)
         if len(kept) == n_words:
             break
+        if not any(_is_same(word, other) for other in kept):
+            kept.append(word)
     return tuple(kept)
 
 

@@ -26,14 +26,29 @@ def test_features_are_named_by_the_words_that_set_their_texts_apart():
     assert len(described(Z, texts=TEXTS, n_words=1)[0].words) == 1
 
 
-def test_a_sample_that_does_not_count_is_not_among_the_strongest():
-    assert [d.top for d in described(Z, counted=np.array([1, 2]))] == [(1,), (2, 1), ()]
+def test_equal_samples_count_once_with_all_their_texts():
+    Z = np.repeat(np.eye(2), 12, axis=0)  # six things of each kind, with two texts each
+    same_as = np.arange(24) // 2 * 2
+    texts = ["a thing", "the car"] * 6 + ["a thing", "the boat"] * 6
+    found = described(Z, texts=texts, same_as=same_as)
+    assert found[0].top == (0, 2, 4, 6, 8, 10)
+    assert found[0].words == ("car",)
+    assert found[1].words == ("boat",)
 
 
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array, sparse.coo_array])
 def test_of_equal_rows_the_first_is_found(kind):
     rows = kind([[0, 1.0], [2, 0], [0, 1], [0, 0], [2, 0], [0, 2]])
-    assert first_of_equal_rows(rows).tolist() == [0, 1, 3, 5]
+    assert first_of_equal_rows(rows).tolist() == [0, 1, 0, 3, 1, 5]
+
+
+def test_equal_rows_are_found_whatever_is_stored():
+    """A stored zero is a zero, and the caller's matrix stays as it is."""
+    rows = sparse.csr_array((np.array([2.0, 1, 0, 1]), [1, 0, 1, 0], [0, 2, 4]), shape=(2, 2))
+    rows.data[0] = 0
+    before = rows.indices.copy()
+    assert first_of_equal_rows(rows).tolist() == [0, 0]
+    assert rows.indices.tolist() == before.tolist()
 
 
 def test_sparse_features_give_the_same():
@@ -54,5 +69,12 @@ def test_wrong_lengths_are_named():
         described(Z, texts=["a", "b"])
     with pytest.raises(ValueError, match="labels has 6 entries for 5 samples"):
         described(Z, labels=range(6))
-    with pytest.raises(ValueError, match="no word sets the strongest texts"):
+    with pytest.raises(ValueError, match="hold no word to name features by"):
         described(Z, texts=["?"] * 5)
+
+
+def test_texts_that_set_nothing_apart_leave_the_label():
+    same = np.ones((5, 2))
+    assert [d.name for d in described(same, texts=TEXTS, labels=list("aaabb"))] == ["a", "a"]
+    assert [d.name for d in described(np.zeros((5, 2)), texts=TEXTS)] == ["", ""]
+    assert all(d.words == () for d in described(Z, texts=TEXTS, n_words=0))

@@ -111,7 +111,8 @@ def reproduce(
     console.print(f"written to {path} and, with every setting, {path.with_suffix('.json')}")
     if found.missing:
         console.print(
-            f"{len(found.missing)} measurements are missing; the same command goes on",
+            f"{len(found.missing)} things are missing, as the table says; with more time or the "
+            "files that it names, the same command goes on",
             style="yellow",
         )
 

@@ -1,5 +1,7 @@
 """What does a feature stand for? The words, labels and samples that set its strongest apart."""
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import IntArray
 from nonneg.metrics.rows import unit_rows
 from nonneg.telling_words import telling_words
+
+_WORD = re.compile(r"\w\w")
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def described(
     labels: Sequence[Any] | None = None,
     n_top: int = 20,
     n_words: int = 3,
-    counted: IntArray | None = None,
+    same_as: IntArray | None = None,
 ) -> list[FeatureDescription]:
     """A description of each feature by its strongest samples, in the order of the features.
 
@@ -55,7 +59,8 @@ def described(
         labels: One a sample, of any type that can be compared.
         n_top: How many of the strongest samples count; those that are off never do.
         n_words: Words a feature.
-        counted: Numbers of the samples that can be among the strongest; all, if left out.
+        same_as: For each sample the number of the first one that equals it: equal ones count once,
+            with the texts of all. Left out, all samples differ.
 
     Example:
         >>> Z = [[1, 0], [1, 0], [0, 1], [0, 1]]
@@ -69,12 +74,12 @@ def described(
             raise ValueError(
                 f"{name} has {len(given)} entries for {features.n_samples} samples; give one each"
             )
-    top = _strongest(features, n_top, counted)
+    top = _strongest(features, n_top, same_as)
     words: list[tuple[str, ...]] = [()] * len(top)
     if texts is not None:
-        words = telling_words(_padded(top), texts, n_words=n_words)
-        if not any(words):
-            raise ValueError("no word sets the strongest texts of a feature apart; use labels=…")
+        if not any(_WORD.search(text) for text in texts):
+            raise ValueError("the texts hold no word to name features by; use labels=…")
+        words = _words(_padded(top), texts, same_as, n_words)
     mixes = [_mix(labels, numbers) if labels is not None else () for numbers in top]
     return [
         FeatureDescription(
@@ -89,36 +94,45 @@ def described(
 
 
 def first_of_equal_rows(X: ArrayLike) -> IntArray:
-    """The number of each row that no earlier one equals, in order.
+    """For each row the number of the first row that equals it.
 
     Args:
         X: ``(n, d)``, dense or sparse.
 
     Example:
         >>> first_of_equal_rows([[1, 2], [0, 0], [1, 2]]).tolist()
-        [0, 1]
+        [0, 1, 0]
     """
     first: dict[bytes, int] = {}
-    for number, row in enumerate(_rows_as_bytes(X)):
-        first.setdefault(row, number)
-    return np.fromiter(first.values(), dtype=np.int64)
+    digests = (hashlib.blake2b(row, digest_size=16).digest() for row in _rows_as_bytes(X))
+    return np.array([first.setdefault(digest, i) for i, digest in enumerate(digests)], np.int64)
 
 
 def _rows_as_bytes(X: ArrayLike) -> Iterator[bytes]:
     if not sparse.issparse(X):
         yield from (row.tobytes() for row in np.asarray(X))
         return
-    rows = sparse.csr_array(X)
+    rows = sparse.csr_array(X, copy=True)
     rows.sum_duplicates()
+    rows.eliminate_zeros()
     for start, stop in pairwise(rows.indptr):
         yield rows.indices[start:stop].tobytes() + rows.data[start:stop].tobytes()
 
 
-def _strongest(features: Features, n_top: int, counted: IntArray | None) -> list[list[int]]:
+def _words(
+    top: IntArray, texts: Sequence[str], same_as: IntArray | None, n_words: int
+) -> list[tuple[str, ...]]:
+    if same_as is None:
+        return telling_words(top, texts, n_words=n_words)
+    nothing = np.empty((len(top), 0), np.int64)
+    return telling_words(nothing, texts, n_words=n_words, beside=top, text_of=same_as)
+
+
+def _strongest(features: Features, n_top: int, same_as: IntArray | None) -> list[list[int]]:
     """For each feature the numbers of its strongest samples that are on, strongest first."""
     counts = torch.ones(features.n_samples, dtype=torch.bool)
-    if counted is not None:
-        counts = torch.zeros_like(counts).index_fill(0, torch.as_tensor(counted), value=True)
+    if same_as is not None:
+        counts = torch.from_numpy(same_as == np.arange(len(same_as)))
     values = torch.full((n_top, features.n_features), 0.0, dtype=features.dtype)
     numbers = torch.full((n_top, features.n_features), -1)
     for rows, tile in features.tiles():

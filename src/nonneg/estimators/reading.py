@@ -134,8 +134,9 @@ class ReadableSides(EditableFeatures):
         """A description of each feature by its strongest rows of X, and one by those of y.
 
         A feature means the same on both sides, so its two descriptions should agree. A row that
-        is there several times, as an image with five captions, counts once. The names of
-        the second go to ``feature_names_``, from where :meth:`explain` and :meth:`edit` take them.
+        is there several times, as an image with five captions, counts once, with the texts of all.
+        The names of the second go to ``feature_names_``, from where :meth:`explain` and
+        :meth:`edit` take them.
 
         Args:
             X: Vectors ``(n, d)``.
@@ -147,8 +148,8 @@ class ReadableSides(EditableFeatures):
         """
         Z_x, Z_y = self.transform(X), self.transform_y(y)  # type: ignore[attr-defined]
         how: dict[str, Any] = {"texts": texts, "labels": labels, "n_top": n_top, "n_words": n_words}
-        of_x = described(Z_x, counted=first_of_equal_rows(X), **how)
-        of_y = described(Z_y, counted=first_of_equal_rows(y), **how)
+        of_x = described(Z_x, same_as=first_of_equal_rows(X), **how)
+        of_y = described(Z_y, same_as=first_of_equal_rows(y), **how)
         self.feature_names_ = [description.name for description in of_y]
         return of_x, of_y
 

@@ -26,9 +26,10 @@ class Filled:
         arms: As they were run: with the tuned value, where there was tuning.
         settings: All that an arm was run with, but for the seed.
         tuning: What tuning found, by arm.
-        seconds: Of training, by arm, then seed.
+        seconds: Spent, by arm, then seed.
         curves: Accuracy over training, by arm, then seed; only of supervised runs.
-        missing: What there was no time for.
+        missing: What there was no time or no data for.
+        timed: What the seconds were spent on.
     """
 
     plan: Plan
@@ -41,6 +42,7 @@ class Filled:
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)
     curves: dict[str, dict[int, Curve]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    timed: str = "training"
 
     @property
     def title(self) -> str:

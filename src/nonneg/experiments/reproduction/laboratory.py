@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -16,8 +15,7 @@ from nonneg.experiments.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.experiments.experiment import Experiment, run_experiment
 from nonneg.experiments.presets import read_experiment
 from nonneg.experiments.reproduction.plan import Arm
-from nonneg.files import read_json, write_json
-from nonneg.settings import differences, with_overrides
+from nonneg.settings import with_overrides
 from nonneg.training.run_folder import what_counts
 
 
@@ -56,8 +54,8 @@ class Laboratory:
     def folder(self, arm: Arm, seed: int) -> Path:
         """Where the run of an arm with a seed is, or will be."""
         experiment = self.experiment(arm, seed)
-        # Only what differs from a default: settings that are added later change no name.
-        counts = what_counts(experiment.model_dump(mode="json", exclude_defaults=True))
+        # Defaults too: a run made with another default must not pass for this one.
+        counts = what_counts(experiment.model_dump(mode="json"))
         counts.pop("seed", None)
         if experiment.start:
             # Its place on this machine does not matter, its own settings do.
@@ -70,18 +68,12 @@ class Laboratory:
         """The folder of a finished run; trains it, and what it starts from, where missing."""
         if arm.starts_from is not None:
             self.trained(arm.starts_from, seed)
-        folder, experiment = self.folder(arm, seed), self.experiment(arm, seed)
-        asked = experiment.model_dump(mode="json", exclude={"start"})
-        # All settings, beside the run: its name holds only those that are no defaults.
-        beside = folder.with_suffix(".json")
-        if beside.exists():
-            _check_same(folder, read_json(beside), asked)
+        folder = self.folder(arm, seed)
         if (folder / WEIGHTS_FILE).exists():
             return folder
         self._begin(f"{arm.name}, seed {seed}: training")
-        write_json(beside, asked)
         result = run_experiment(
-            experiment,
+            self.experiment(arm, seed),
             out=folder,
             data_dir=self.data_dir,
             resume=True,
@@ -128,17 +120,6 @@ class Laboratory:
         if not self.may_begin():
             raise OutOfBudgetError(what)
         self.watch(what)
-
-
-def _check_same(folder: Path, made: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Refuse a run made when a setting that its name leaves out had another default."""
-    for key, before, now in differences(what_counts(made), what_counts(asked)):
-        # A setting that is new since then had no other value.
-        if before is not None and before != now:
-            raise ValueError(
-                f"{folder} was made with {key}={before}, and {now} is asked for; "
-                "remove it, or give another folder with --runs"
-            )
 
 
 def with_changes(arm: Arm, *changes: str) -> Arm:

@@ -9,6 +9,7 @@ from typing import Any
 
 from nonneg.data.official import data_folder
 from nonneg.evaluation import Figure
+from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.experiments.reproduction.filling import Filled
 from nonneg.experiments.reproduction.modality_parts import PARTS, Part
 from nonneg.experiments.reproduction.plan import Arm, Plan
@@ -47,14 +48,20 @@ def filled_modalities(
         watch: Told what is being done.
     """
     folder = data_folder(data_dir) / FOLDER
-    table = Filled(MODALITIES, None, tuple(seeds), arms={arm.name: arm for arm in MODALITIES.arms})
+    table = Filled(
+        MODALITIES,
+        None,
+        tuple(seeds),
+        arms={arm.name: arm for arm in MODALITIES.arms},
+        timed="fitting and measuring",
+    )
     parts = [part for part in PARTS if _is_there(part, folder, table)]
     for seed in seeds:
         for arm in MODALITIES.arms:
             for part in parts:
                 what = f"{arm.name}, {part.name}, seed {seed}"
                 settings = part.settings(arm.signed)
-                path = runs / f"modalities-{_digest(part, settings)}-seed{seed}.json"
+                path = runs / f"modalities-{_digest(part, folder, settings)}-seed{seed}.json"
                 if not path.exists():
                     if not may_begin():
                         table.missing.append(what)
@@ -87,6 +94,8 @@ def _measure(part: Part, folder: Path, signed: bool, seed: int, path: Path) -> N
     write_json(path, {"figures": kept, "seconds": seconds})
 
 
-def _digest(part: Part, settings: dict[str, Any]) -> str:
-    text = json.dumps([part.name, settings], sort_keys=True)
+def _digest(part: Part, folder: Path, settings: dict[str, Any]) -> str:
+    """Of all that decides the figures: the part, its settings and its files."""
+    files = [digest_of_file(folder / name) for name in part.files]
+    text = json.dumps([part.name, settings, files], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

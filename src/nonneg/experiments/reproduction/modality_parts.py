@@ -136,11 +136,15 @@ GRAPHS = Part(
     (),
     {"graph_match": "50 planted communities: matched cosine"},
     _of_graphs,
-    lambda signed: (
-        {"solver": "eigenvectors", "n_components": _N_COMMUNITIES}
-        if signed
-        else GraphNCL(_N_COMMUNITIES).get_params()
-    ),
+    lambda signed: {
+        "n_nodes": _N_NODES,
+        "n_edges": _N_EDGES,
+        **(
+            {"solver": "eigenvectors", "n_components": _N_COMMUNITIES}
+            if signed
+            else GraphNCL(_N_COMMUNITIES).get_params()
+        ),
+    },
 )
 PARTS = (VECTORS, IMAGES_AND_TEXTS, GRAPHS)
 
@@ -173,13 +177,14 @@ def sides_agree(
 
     Fit: the cosine of the mean vector of its ten strongest captions with that of all captions of
     its ten strongest images. Over the 300 strongest features that are on for ten images and ten
-    captions; chance is one half. Signed features count by size without sign.
+    captions; chance is one half, and with fewer than two such features it is NaN. Signed features
+    count by size without sign.
 
     Args:
         Z_images: ``(n_images, d)``.
         Z_captions: ``(n_captions, d)``.
         captions: The vectors that captions came from, ``(n_captions, width)``.
-        place: The image of each caption.
+        place: The image of each caption; every image has one at least.
     """
     strengths = [
         np.abs(Z) / np.linalg.norm(Z, axis=1, keepdims=True).clip(1e-12)
@@ -190,6 +195,8 @@ def sides_agree(
     )
     chosen = np.flatnonzero(often)
     chosen = chosen[np.argsort(-strengths[0][:, chosen].mean(axis=0))][:_N_FEATURES]
+    if len(chosen) < 2:
+        return float("nan")
     unit = captions / np.linalg.norm(captions, axis=1, keepdims=True)
     of_image = np.stack([unit[place == i].mean(axis=0) for i in range(len(Z_images))])
     sides = []

@@ -157,7 +157,7 @@ TRANSFORMS = Plan(
 # Each setting is moved by itself, for both methods; what is not named is as in the preset.
 _VARIED = {
     "T 0.07": ("loss.temperature=0.07",),
-    "T 0.1": ("loss.temperature=0.1",),
+    "T 0.2": ("loss.temperature=0.2",),
     "T 0.4": ("loss.temperature=0.4",),
     "256 features": ("encoder.projector.n_features=256",),
     "4,096 features": ("encoder.projector.n_features=4096",),

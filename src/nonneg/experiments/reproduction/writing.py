@@ -15,7 +15,7 @@ _MAX_COLUMNS = 2
 
 
 def write_table(table: Filled, out: Path, *, command: str) -> Path:
-    """Write ``TABLE-PRESET.md`` and ``.json`` into a folder; gives the path of the first."""
+    """Write a table into a folder as ``TITLE.md`` and ``TITLE.json``; gives the path of the first."""
     write_json(out / f"{table.title}.json", as_json(table, command=command))
     path = out / f"{table.title}.md"
     write_bytes(path, (markdown(table, command=command) + "\n").encode())
@@ -48,7 +48,7 @@ def markdown(table: Filled, *, command: str) -> str:
         parts.append(_tuning(table))
     if table.missing:
         parts.append("Not there yet: " + "; ".join(table.missing) + ".")
-    parts.append(f"Made by `{command}`; training alone took {minutes:.1f} minutes.")
+    parts.append(f"Made by `{command}`; {table.timed} took {minutes:.1f} minutes.")
     return "\n\n".join(parts)
 
 
@@ -61,6 +61,7 @@ def as_json(table: Filled, *, command: str) -> dict[str, Any]:
         "command": command,
         "seeds": list(table.seeds),
         "missing": table.missing,
+        "evaluation": list(table.plan.evaluation),
         "arms": {
             name: {
                 "settings": table.settings[name],
