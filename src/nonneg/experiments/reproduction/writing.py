@@ -15,7 +15,7 @@ _MAX_COLUMNS = 2
 
 
 def write_table(table: Filled, out: Path, *, command: str) -> Path:
-    """Write a table into a folder as ``TITLE.md`` and ``TITLE.json``; gives the path of the first."""
+    """Write a table into a folder as ``TITLE.md`` and ``TITLE.json``; gives the first's path."""
     write_json(out / f"{table.title}.json", as_json(table, command=command))
     path = out / f"{table.title}.md"
     write_bytes(path, (markdown(table, command=command) + "\n").encode())
