@@ -184,10 +184,10 @@ def test_the_early_stage_is_told_in_steps():
     slow = [(10, 0.3), (20, 0.5), (40, 0.6)]
     fast = [(10, 0.5), (20, 0.75), (40, 0.8)]
     curves = {"A": dict.fromkeys(range(3), slow), "B": dict.fromkeys(range(3), fast)}
-    assert fixed_accuracies(curves) == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8]
+    assert fixed_accuracies(curves) == [0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8]
     text = markdown(table_of({"A": [0.6] * 3, "B": [0.8] * 3}, curves=curves), command="x")
-    assert "| A | 20 | 30 | 40 | – | – | – | – |" in text
-    assert "| B | 10 (× 0.50) | 12 (× 0.40) | 14 (× 0.35) |" in text
+    assert "| A | 18 | 20 | 30 | 40 | – | – | – | – |" in text
+    assert "| B | 10 (× 0.57) | 10 (× 0.50) | 12 (× 0.40) | 14 (× 0.35) |" in text
 
 
 def test_an_accuracy_that_is_never_reached_has_no_step():

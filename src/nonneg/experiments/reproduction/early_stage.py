@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_N_ACCURACIES = 8
+
 Curve = list[tuple[float, float]]
 """Steps taken and the accuracy on held-out samples after them, in order."""
 
@@ -47,8 +49,9 @@ def steps_to_reach(curve: Curve, accuracy: float) -> float | None:
 
 
 def fixed_accuracies(curves: Mapping[str, Mapping[int, Curve]]) -> list[float]:
-    """Accuracies to compare by: every 5 points from 50 % on that some run reaches."""
+    """Accuracies to compare by: every 5 points, the last eight that some run reaches."""
     highest = max(
         (y for runs in curves.values() for curve in runs.values() for _, y in curve), default=0.0
     )
-    return [percent / 100 for percent in range(50, 100, 5) if percent / 100 <= highest]
+    reached = [percent / 100 for percent in range(5, 100, 5) if percent / 100 <= highest]
+    return reached[-_N_ACCURACIES:]

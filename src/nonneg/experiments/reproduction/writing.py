@@ -4,8 +4,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from nonneg.evaluation.comparison import ComparedFigure, Difference, compared
-from nonneg.evaluation.figure import shown
+from nonneg.evaluation.comparison import ComparedFigure, compared
 from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.filling import Filled
 from nonneg.files import write_bytes, write_json
@@ -135,14 +134,20 @@ def _cell(row: ComparedFigure | None, name: str, table: Filled) -> str:
     spread = None if row is None else row.spreads[name]
     if row is None or spread is None:
         return "–"
-    text = _number(spread.mean, row) + (
-        "" if spread.std is None else f" ± {_number(spread.std, row)}"
-    )
+    text = _number(spread.mean, row)
+    n_digits = len(text.partition(".")[2])  # of all that stands beside it
+
+    def beside(value: float) -> str:
+        return f"{100 * value if row.is_rate else value:.{n_digits}f}"
+
+    cell = text if spread.std is None else f"{text} ± {beside(spread.std)}"
     difference = row.differences.get(name)
     if difference is not None:
-        text += f" ({_difference(difference, row)})"
+        sign = "+" if difference.mean >= 0 else "−"
+        star = " *" if difference.is_sure else ""
+        cell += f" ({sign}{beside(abs(difference.mean))}{star})"
     null = _null(table, name, row.name)
-    return text if null is None else f"{text}, null {_number(null, row)}"
+    return cell if null is None else f"{cell}, null {beside(null)}"
 
 
 def _null(table: Filled, name: str, key: str) -> float | None:
@@ -153,13 +158,11 @@ def _null(table: Filled, name: str, key: str) -> float | None:
     return statistics.fmean(numbers) if numbers else None
 
 
-def _difference(difference: Difference, row: ComparedFigure) -> str:
-    sign = "+" if difference.mean >= 0 else "−"
-    return f"{sign}{_number(abs(difference.mean), row)}{' *' if difference.is_sure else ''}"
-
-
 def _number(value: float, row: ComparedFigure) -> str:
-    return f"{100 * value:.2f}" if row.is_rate else shown(value)
+    if row.is_rate:
+        return f"{100 * value:.2f}"
+    # Three digits, also where the last are zeros: columns then line up.
+    return f"{value:#.3g}" if 0 < abs(value) < 100 else f"{value:,.1f}"
 
 
 def _early_stage(table: Filled) -> str:
