@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from nonneg import metrics
 from nonneg.encoder import Encoded
 from nonneg.evaluation import Known, selection_table
+from nonneg.evaluation.selection import ranked_values
 
 
 def known(scores, labels, rectify=True):
@@ -68,6 +70,22 @@ def test_signed_ranking_looks_at_the_scores():
     rows = {row.ranking: row for row in selection_table(both, both, sizes=(1,), k=5)}
     assert rows["ea_rectified"].retrieval > 0.99 or rows["ea_rectified"].probe == 1.0
     assert rows["ea_signed"].probe < 0.7
+
+
+def test_a_feature_behind_a_shut_gate_is_not_chosen():
+    """Its score is the largest of all, and the feature is almost always zero."""
+    seen = planted()
+    scores = seen.encoded.scores.clone()
+    scores[:, 4] = 5
+    features = scores.clamp(min=0)
+    features[1:, 4] = 0
+    gated = Known(Encoded(features, scores, features), seen.labels)
+    by_features = metrics.select(ranked_values(gated.encoded, rectified=True), 4)
+    assert sorted(by_features.tolist()) == [0, 1, 2, 3]
+    by_scores = metrics.select(ranked_values(gated.encoded, rectified=False), 4, by="ea_signed")
+    assert 4 in by_scores
+    rows = {row.ranking: row for row in selection_table(gated, planted(seed=1), sizes=(4,), k=5)}
+    assert rows["ea_rectified"].retrieval == 1.0
 
 
 def test_transfer_is_measured_where_another_set_is_given():

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nonneg import metrics
+from nonneg.encoder import Encoded
 from nonneg.evaluation.probe import fitted_probe
 from nonneg.evaluation.subject import Known
 
@@ -55,9 +56,11 @@ def selection_table(
     """The rows *all / random / EA signed / EA rectified* of the paper's table of selection.
 
     Rankings are made on the training samples: EA on the scores before the transform (signed), or
-    on their positive part. All choose among the features that are alive on the training samples;
-    of dead ones a random choice would gain nothing, and its loss would say nothing. The strength of
-    a probe's regularisation is chosen once, on all features.
+    on what is left of them above zero (rectified): the features where these are non-negative, a
+    gate included, and the positive part of the scores where they are signed. All choose among the
+    features that are alive on the training samples; of dead ones a random choice would gain
+    nothing, and its loss would say nothing. The strength of a probe's regularisation is chosen
+    once, on all features.
 
     Args:
         seen: Training samples: for ranking and for probes.
@@ -122,8 +125,14 @@ def _chosen(
         generator = torch.Generator().manual_seed(seed)
         orders = [torch.randperm(len(alive), generator=generator) for _ in range(n_draws)]
         return [alive[order[:n]].sort().values for order in orders]
-    scores = seen.encoded.scores[:, alive]
-    return [alive[torch.from_numpy(metrics.select(scores, n, by=ranking))]]
+    values = ranked_values(seen.encoded, rectified=ranking == "ea_rectified")[:, alive]
+    return [alive[torch.from_numpy(metrics.select(values, n, by=ranking))]]
+
+
+def ranked_values(encoded: Encoded, *, rectified: bool) -> Tensor:
+    """What features are ranked by, ``(n, d)``: their scores, or the features if non-negative."""
+    is_nonnegative = bool((encoded.features >= 0).all())
+    return encoded.features if rectified and is_nonnegative else encoded.scores
 
 
 def _row(

@@ -10,6 +10,7 @@ from nonneg import metrics
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation import Evaluation, EvaluationSettings, Subject, chosen_sections, evaluate
 from nonneg.evaluation.evaluation import digest_of_file
+from nonneg.evaluation.selection import ranked_values
 from nonneg.experiments.experiment import build_pairs
 from nonneg.experiments.run_sets import elsewhere, run_data
 from nonneg.experiments.runs import RunRecord, read_run
@@ -139,17 +140,16 @@ def _write_ranking(path: Path, subject: Subject) -> None:
     """The expected activation of every feature on the training set, and their order."""
     is_labelled = subject.train.labels is not None
     encoded = subject.seen.encoded if is_labelled else subject.encoder.encode(subject.train)
-    scores = encoded.scores
-    signed, rectified = (
-        metrics.expected_activation(scores, on=on).per_feature for on in ("signed", "rectified")
-    )
+    values = ranked_values(encoded, rectified=True)
+    rectified = metrics.expected_activation(values).per_feature
+    signed = metrics.expected_activation(encoded.scores, on="signed").per_feature
     write_json(
         path,
         {
             "nonneg": "ranking",
             "by": "expected_activation",
             "on": {"name": subject.train.name, "n_samples": len(subject.train)},
-            "order": metrics.select(scores, len(rectified)).tolist(),
+            "order": metrics.select(values, len(rectified)).tolist(),
             "rectified": rectified.tolist(),
             "signed": signed.tolist(),
         },
