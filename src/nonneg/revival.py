@@ -91,7 +91,10 @@ def _point(last: nn.Linear, inputs: Tensor, rows: Tensor, chosen: Tensor, *, ali
     toward = unit_rows(inputs[chosen] - inputs.mean(dim=0))
     weight = toward * last.weight[alive].norm(dim=1).median()
     n_on = max(1, round(_ON_RATE * len(inputs)))
-    best, *_, least = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values
+    values = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values
+    best = values[0]
+    # Between two samples: one that lies just on the edge would be on or off by rounding.
+    least = values[-2:].mean(dim=0)
     # Where many samples are equal, the strongest may be no stronger than the rest.
     least = torch.minimum(least, best - 1e-3 * best.abs().clamp_min(1e-6))
     last.weight[rows], last.bias[rows] = weight, -least

@@ -16,6 +16,7 @@ QUICK = [
     "encoder.projector.n_features=32",
     "training.epochs=2",
     "training.warmup_epochs=1",
+    "training.revive=false",  # so that features stay sparse enough for a sparse file
 ]
 
 

@@ -33,7 +33,7 @@ def test_parts_are_fitted_once_and_what_is_absent_is_named(tmp_path, monkeypatch
     assert found.figures["NCL"][2]["graph_match"].value == 0.9
     (missing,) = found.missing
     assert "vectors lacks nowhere.npy" in missing
-    assert "(+0.4 *)" in markdown(found, command="x")
+    assert "(+0.400 *)" in markdown(found, command="x")
     again = filled_modalities(range(3), tmp_path / "runs", data_dir=tmp_path)
     assert len(asked) == 6
     assert again.figures == found.figures

@@ -50,7 +50,7 @@ def test_only_the_supervised_contrastive_loss_sees_labels():
         loss = objective(LossSettings(name=name))
         is_same = torch.equal(loss(a, b, labels), loss(a, b, labels.roll(1)))
         assert is_same is (name != "supervised_contrastive"), name
-    found = objective(LossSettings(name="supervised_contrastive"))(a, b, labels)
+    found = objective(LossSettings(name="supervised_contrastive", temperature=0.2))(a, b, labels)
     expected = info_nce(a, b, temperature=0.2, groups=labels, same_group="positive")
     torch.testing.assert_close(found, expected)
 
@@ -124,7 +124,9 @@ class Plain:
 
 
 def test_a_step_compares_with_the_queue_as_it_was_and_then_fills_it():
-    task = contrastive_task(encoder(), TwoViews(), config(name="queue", queue_size=8))
+    task = contrastive_task(
+        encoder(), TwoViews(), config(name="queue", queue_size=8, temperature=0.2)
+    )
     inputs, numbers = torch.rand(4, 1, 8, 8), torch.arange(4)
     batch = Batch(inputs, numbers, Draws(0, 0, numbers), fetch=inputs.__getitem__)
     queue = task.both.queue.clone()
