@@ -60,7 +60,8 @@ def telling_words(
     is_short = np.array([len(word) <= _SHORT_WORD for word in words])
     found, n_found = _counted_words(top, holds)
     if beside is not None and text_of is not None:
-        more, n_more = _counted_words(beside, _of_samples(text_of, int(beside.max()) + 1) @ holds)
+        n_samples = int(beside.max(initial=0)) + 1
+        more, n_more = _counted_words(beside, _of_samples(text_of, n_samples) @ holds)
         found, n_found = sparse.csr_array(found + more), n_found + n_more
     found.sort_indices()
     usual = np.asarray(holds.mean(axis=0)).ravel()

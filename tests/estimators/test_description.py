@@ -76,5 +76,7 @@ def test_wrong_lengths_are_named():
 def test_texts_that_set_nothing_apart_leave_the_label():
     same = np.ones((5, 2))
     assert [d.name for d in described(same, texts=TEXTS, labels=list("aaabb"))] == ["a", "a"]
-    assert [d.name for d in described(np.zeros((5, 2)), texts=TEXTS)] == ["", ""]
+    for same_as in (None, np.array([0, 0, 2, 3, 4])):
+        found = described(np.zeros((5, 2)), texts=TEXTS, same_as=same_as)
+        assert [d.name for d in found] == ["", ""]
     assert all(d.words == () for d in described(Z, texts=TEXTS, n_words=0))

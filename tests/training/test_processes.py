@@ -179,7 +179,8 @@ REVIVED = textwrap.dedent(
     distributed.all_gather(both, found)
     assert torch.equal(*both)
     assert (moments[5:] == 0).all() and (moments[:5] != 0).any()
-    assert ((last.bias > -50).all())
+    assert (last.bias > -50).all()
+    print(f"process {rank} has the weights of the first")
     """
 )
 
@@ -187,4 +188,5 @@ REVIVED = textwrap.dedent(
 def test_features_start_anew_alike_in_all_processes(tmp_path):
     path = tmp_path / "revived.py"
     path.write_text(REVIVED)
-    run(*TORCHRUN, str(path))
+    said = run(*TORCHRUN, str(path))
+    assert said.count("has the weights of the first") == 2

@@ -12,6 +12,7 @@ from nonneg.encoder import CONFIG_FILE, Encoder
 from nonneg.estimators.projection import Projection
 from nonneg.files import read_json, write_json
 from nonneg.metrics.results import IntArray
+from nonneg.revival import last_layer
 
 _KEY = "estimator"
 
@@ -72,8 +73,7 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
 def smaller_encoder(encoder: Encoder, chosen: IntArray) -> Encoder:
     """A copy of the encoder that computes only the chosen features, in this order."""
     smaller = copy.deepcopy(encoder)
-    last = smaller.projector[-1]
-    assert isinstance(last, nn.Linear)
+    last = last_layer(smaller)
     rows = torch.from_numpy(chosen)
     last.weight = nn.Parameter(last.weight.detach()[rows].clone())
     last.bias = nn.Parameter(last.bias.detach()[rows].clone())

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from torch import nn
 
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.factorization.checking import FloatArray
@@ -10,6 +9,7 @@ from nonneg.factorization.latent_world import LatentWorld
 from nonneg.factorization.sampling import warm_then_cosine
 from nonneg.factorization.worlds import World
 from nonneg.losses import spectral_contrastive
+from nonneg.revival import last_layer
 
 
 def observations(world: LatentWorld, n_inputs: int, rng: np.random.Generator) -> FloatArray:
@@ -85,8 +85,7 @@ def train_encoder(
 
 
 def _switch_features_on(encoder: Encoder) -> None:
-    last = encoder.projector[-1]
-    assert isinstance(last, nn.Linear)
+    last = last_layer(encoder)
     with torch.no_grad():
         last.weight.mul_(0.5)
         last.bias.fill_(0.5)
