@@ -1,0 +1,135 @@
+"""Does NCL give readable features without loss? Each bar of the recipe, from the tables' figures.
+
+python -m benchmarks.bars [FOLDER], after ``nonneg reproduce`` for properties, transfer,
+disentanglement and selection.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean, stdev
+from typing import NamedTuple
+
+PRESETS = ("fashion-mnist", "cifar10-small")
+TABLES = ("properties", "transfer", "disentanglement", "selection")
+Values = dict[str, float]  # figures of one run by name
+
+
+class Bar(NamedTuple):
+    """One demand, for the figures of a CL and an NCL run of the same seed."""
+
+    text: str
+    limit: float
+    is_least: bool
+    """Whether the limit is the least that is allowed; else it is the most."""
+    unit: str
+    measure: Callable[[Values, Values], float]
+
+    def is_met(self, value: float) -> bool:
+        """Whether a mean over seeds is on the right side of the limit."""
+        return value >= self.limit if self.is_least else value <= self.limit
+
+
+def _gain(figure: str) -> Callable[[Values, Values], float]:
+    return lambda cl, ncl: 100 * (ncl[figure] - cl[figure])
+
+
+def _loss_with_a_quarter(ranking: str) -> Callable[[Values, Values], float]:
+    key = f"selection_retrieval_0.25_{ranking}"
+    return lambda _, ncl: 100 * (ncl["selection_retrieval_all"] - ncl[key])
+
+
+BARS = (
+    Bar("sparsity over alive features", 95, True, " %", lambda _, n: 100 * n["sparsity_alive"]),
+    Bar("alive features", 50, True, " %", lambda _, n: 100 * n["alive_rate"]),
+    Bar(
+        "impurity (1 − top-20 purity), as a multiple of CL's",
+        0.6,
+        False,
+        " ×",
+        lambda c, n: (1 - n["top20_purity"]) / (1 - c["top20_purity"]),
+    ),
+    Bar("SEPIN@1, as a multiple of CL's", 4, True, " ×", lambda c, n: n["sepin_1"] / c["sepin_1"]),
+    Bar("linear probe (hidden), NCL − CL", -0.5, True, "", _gain("probe_hidden")),
+    Bar("precision@10 (features), NCL − CL", -0.5, True, "", _gain("precision_features")),
+    Bar(
+        "retrieval lost with a quarter of the alive features, by EA",
+        1,
+        False,
+        "",
+        _loss_with_a_quarter("ea_rectified"),
+    ),
+    Bar("probe, corrupted, NCL − CL", -0.5, True, "", _gain("robust_corruption")),
+    Bar("probe, sketched, NCL − CL", -0.5, True, "", _gain("robust_sketch")),
+    Bar("probe, stylised, NCL − CL", -0.5, True, "", _gain("robust_stylised")),
+)
+
+
+def table(folder: Path) -> str:
+    """The bars as a table of Markdown, a column for each preset whose tables are all there."""
+    columns = {
+        preset: pairs
+        for preset in PRESETS
+        if all((folder / f"{name}-{preset}.json").exists() for name in TABLES)
+        for pairs in [paired_figures(folder, preset)]
+    }
+    lines = [
+        "# bars",
+        "",
+        "| | bar | " + " | ".join(columns) + " |",
+        "|---" * (2 + len(columns)) + "|",
+    ]
+    for bar in BARS:
+        cells = [_cell(bar, pairs) for pairs in columns.values()]
+        sign = "≥" if bar.is_least else "≤"
+        limit = f"{sign} {_number(bar.limit)}{bar.unit}"
+        lines.append(f"| {bar.text} | {limit} | " + " | ".join(cells) + " |")
+    seeds = ", ".join(f"{len(pairs)} on {preset}" for preset, pairs in columns.items())
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Mean ± standard deviation over seeds ({seeds}), paired; differences are in points. "
+            "**Bold** is short of the bar.",
+            "",
+            "Made by `python -m benchmarks.bars` from the tables below.",
+            "",
+        ]
+    )
+
+
+def paired_figures(folder: Path, preset: str) -> list[tuple[Values, Values]]:
+    """All figures of CL and of NCL, for each seed that every table has."""
+    seeds: list[set[str]] = []
+    found: dict[tuple[str, str], Values] = {}
+    for name in TABLES:
+        arms = json.loads((folder / f"{name}-{preset}.json").read_text())["arms"]
+        seeds.append(set(arms["CL"]["figures"]) & set(arms["NCL"]["figures"]))
+        for arm in ("CL", "NCL"):
+            for seed, figures in arms[arm]["figures"].items():
+                values = {key: figure["value"] for key, figure in figures.items()}
+                found.setdefault((arm, seed), {}).update(values)
+    common = sorted(set.intersection(*seeds), key=int)
+    return [(found["CL", seed], found["NCL", seed]) for seed in common]
+
+
+def _cell(bar: Bar, pairs: list[tuple[Values, Values]]) -> str:
+    values = [bar.measure(*pair) for pair in pairs]
+    spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+    text = f"{_number(mean(values))}{spread}{bar.unit}"
+    return text if bar.is_met(mean(values)) else f"**{text}**"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
+def main() -> None:
+    """Write ``bars.md`` into the folder of the tables."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+    (folder / "bars.md").write_text(table(folder))
+
+
+if __name__ == "__main__":
+    main()
