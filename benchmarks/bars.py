@@ -1,16 +1,16 @@
 """Does NCL give readable features without loss? Each bar of the recipe, from the tables' figures.
 
-python -m benchmarks.bars [FOLDER], after ``nonneg reproduce`` for properties, transfer,
-disentanglement and selection.
+python -m benchmarks.bars, after ``nonneg reproduce`` for properties, transfer, disentanglement and
+selection.
 """
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
 from typing import NamedTuple
 
+RESULTS = Path(__file__).parent.parent / "results"
 PRESETS = ("fashion-mnist", "cifar10-small")
 TABLES = ("properties", "transfer", "disentanglement", "selection")
 Values = dict[str, float]  # figures of one run by name
@@ -35,11 +35,6 @@ def _gain(figure: str) -> Callable[[Values, Values], float]:
     return lambda cl, ncl: 100 * (ncl[figure] - cl[figure])
 
 
-def _loss_with_a_quarter(ranking: str) -> Callable[[Values, Values], float]:
-    key = f"selection_retrieval_0.25_{ranking}"
-    return lambda _, ncl: 100 * (ncl["selection_retrieval_all"] - ncl[key])
-
-
 BARS = (
     Bar("sparsity over alive features", 95, True, " %", lambda _, n: 100 * n["sparsity_alive"]),
     Bar("alive features", 50, True, " %", lambda _, n: 100 * n["alive_rate"]),
@@ -58,7 +53,9 @@ BARS = (
         1,
         False,
         "",
-        _loss_with_a_quarter("ea_rectified"),
+        lambda _, n: (
+            100 * (n["selection_retrieval_all"] - n["selection_retrieval_0.25_ea_rectified"])
+        ),
     ),
     Bar("probe, corrupted, NCL − CL", -0.5, True, "", _gain("robust_corruption")),
     Bar("probe, sketched, NCL − CL", -0.5, True, "", _gain("robust_sketch")),
@@ -126,9 +123,8 @@ def _number(value: float) -> str:
 
 
 def main() -> None:
-    """Write ``bars.md`` into the folder of the tables."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
-    (folder / "bars.md").write_text(table(folder))
+    """Write ``bars.md`` beside the tables."""
+    (RESULTS / "bars.md").write_text(table(RESULTS))
 
 
 if __name__ == "__main__":
