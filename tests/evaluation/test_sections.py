@@ -120,6 +120,27 @@ def test_the_same_seed_gives_the_same_figures(name, subject):
     assert first == second
 
 
+def test_probes_learn_from_as_many_samples_as_wished(subject):
+    few = replace(subject, settings=SETTINGS.model_copy(update={"train_samples": 50}))
+    for name in ("probe", "transfer"):
+        found, whole = (SECTIONS[name](s, lambda _: None) for s in (few, subject))
+        assert found[f"{name}_hidden"].beside["n_train"] == 50
+        assert whole[f"{name}_hidden"].beside["n_train"] == 120
+    shown = few.shown.fetch(torch.arange(50)).flatten(1)
+    assert len(shown.unique(dim=0)) == 50  # fifty different ones, all of the training set
+    assert all((subject.train.inputs.flatten(1) == one).all(dim=1).any() for one in shown)
+
+
+@pytest.mark.parametrize("layer", ["hidden", "features"])
+def test_only_the_layers_named_are_probed(layer, subject):
+    one = replace(subject, settings=SETTINGS.model_copy(update={"probed": (layer,)}))
+    for name in ("probe", "transfer"):
+        found = SECTIONS[name](one, lambda _: None)
+        assert found == {
+            f"{name}_{layer}": SECTIONS[name](subject, lambda _: None)[f"{name}_{layer}"]
+        }
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -71,6 +71,19 @@ def test_a_table_is_filled_once(lab, tmp_path, monkeypatch):
     )
 
 
+def test_what_was_measured_before_a_setting_came_is_not_measured_again(lab, monkeypatch):
+    """A file without the setting was made with its default; another value is another figure."""
+    filled(PLAN, lab, range(1))
+    path = lab.folder(CL, 0) / "evaluation.json"
+    values = json.loads(path.read_text())
+    del values["sections"]["properties"]["settings"]["train_samples"]
+    path.write_text(json.dumps(values))
+    monkeypatch.setattr(laboratory, "evaluate_run", None)
+    lab.figures(CL, 0, ["properties"], evaluation=PLAN.evaluation)
+    with pytest.raises(TypeError):
+        lab.figures(CL, 0, ["properties"], evaluation=(*PLAN.evaluation, "train_samples=100"))
+
+
 def test_arms_differ_by_one_switch(lab):
     """The two arms of a table are the same experiment, but for the transform."""
     one, other = (lab.experiment(arm, 3).model_dump() for arm in (CL, NCL))

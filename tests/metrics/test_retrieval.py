@@ -36,6 +36,21 @@ def test_average_precision_rewards_an_early_hit():
     assert metrics.precision_at_k([[1.0, 0.0]], [0], k=3, gallery=gallery).value == 1 / 3
 
 
+@pytest.mark.parametrize("with_gallery", [False, True])
+def test_one_search_serves_both_scores(with_gallery):
+    draw = np.random.default_rng(0)
+    Z, y = draw.random((60, 5)), np.arange(60) % 4
+    gallery = (draw.random((30, 5)), np.arange(30) % 3) if with_gallery else None
+    both = metrics.precision_and_map_at_k(Z, y, 7, gallery=gallery)
+    alone = [
+        score(Z, y, 7, gallery=gallery)
+        for score in (metrics.precision_at_k, metrics.mean_average_precision_at_k)
+    ]
+    for found, expected in zip(both, alone, strict=True):
+        assert (found.per_sample == expected.per_sample).all()
+        assert (found.k, found.n_without_match) == (expected.k, expected.n_without_match)
+
+
 def test_float32_agrees_with_a_float64_sort():
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=700)

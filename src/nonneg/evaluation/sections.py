@@ -23,7 +23,7 @@ Section = Callable[[Subject, Watch], Figures]
 def probe(subject: Subject, watch: Watch) -> Figures:
     """Linear probes on the hidden layer and on the features."""
     figures: Figures = {}
-    for layer in ("hidden", "features"):
+    for layer in subject.settings.probed:
         watch(f"on {layer}")
         seen, new = (getattr(known.encoded, layer) for known in (subject.seen, subject.new))
         fitted = fitted_probe(seen, subject.seen.labels, seed=subject.settings.seed)
@@ -97,11 +97,8 @@ def neighbours(subject: Subject, watch: Watch) -> Figures:
             is_rate=True,
             beside={"k": k, "n_zero_rows": voted.n_zero_test},
         )
-        for name, metric in (
-            ("precision", metrics.precision_at_k),
-            ("map", metrics.mean_average_precision_at_k),
-        ):
-            found = metric(queries, labels, settings.k)
+        both = metrics.precision_and_map_at_k(queries, labels, settings.k)
+        for name, found in zip(("precision", "map"), both, strict=True):
             figures[f"{name}_{layer}"] = Figure(
                 found.value,
                 higher_is_better=True,
@@ -181,7 +178,7 @@ def transfer(subject: Subject, watch: Watch) -> Figures:
         raise NotMeasurableError("there is no other set to transfer to; name one")
     seen, new = subject.seen_elsewhere, subject.new_elsewhere
     figures: Figures = {}
-    for layer in ("hidden", "features"):
+    for layer in subject.settings.probed:
         watch(f"{subject.elsewhere[0].name}, {layer}")
         fitted = fitted_probe(getattr(seen.encoded, layer), seen.labels, seed=subject.settings.seed)
         figures[f"transfer_{layer}"] = Figure(

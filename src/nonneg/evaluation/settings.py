@@ -1,6 +1,6 @@
 """What can be set about an evaluation? Sizes, seeds and counts; they are written beside figures."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,8 @@ from nonneg.settings import Settings
 Rate = Annotated[float, Field(gt=0, le=1)]
 # A whole number is a number of features; a share below 1 is a share of the features alive.
 Size = Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)]
+
+Layers = Annotated[tuple[Literal["hidden", "features"], ...], Field(min_length=1)]
 
 
 class FineTuneSettings(Settings):
@@ -26,6 +28,10 @@ class EvaluationSettings(Settings):
 
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Of permutations, draws of labels and features, corruptions and views."""
+    train_samples: int | None = Field(default=None, ge=2)
+    """Training samples that probes, voters and rankings learn from; None means all of them."""
+    probed: Layers = ("hidden", "features")
+    """Layers that linear probes read, here and on another set."""
     top: int = Field(default=20, ge=1)
     """The m of top purity; also the least number of active samples of a feature that counts."""
     k: int = Field(default=10, ge=1)

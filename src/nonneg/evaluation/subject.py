@@ -58,9 +58,14 @@ class Subject:
     classifier: Classifier | None = None
 
     @cached_property
+    def shown(self) -> Data:
+        """The training samples that probes, voters and rankings learn from."""
+        return self._draw(self.train)
+
+    @cached_property
     def seen(self) -> Known:
-        """The training samples."""
-        return self._known(self.train)
+        """The training samples that are shown."""
+        return self._known(self.shown)
 
     @cached_property
     def new(self) -> Known:
@@ -74,8 +79,8 @@ class Subject:
 
     @cached_property
     def seen_elsewhere(self) -> Known:
-        """The training samples of the other set."""
-        return self._known(self._other[0])
+        """The training samples of the other set, as many at most."""
+        return self._known(self._draw(self._other[0]))
 
     @cached_property
     def new_elsewhere(self) -> Known:
@@ -87,6 +92,10 @@ class Subject:
         if self.elsewhere is None:
             raise NotMeasurableError("there is no other set to transfer to; name one")
         return self.elsewhere
+
+    def _draw(self, data: Data) -> Data:
+        n = self.settings.train_samples
+        return data if n is None else some_data(data, n, seed=self.settings.seed)
 
     def _known(self, data: Data) -> Known:
         labels = _labels(data)

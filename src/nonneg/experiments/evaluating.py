@@ -138,8 +138,8 @@ def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
 
 def _write_ranking(path: Path, subject: Subject) -> None:
     """The expected activation of every feature on the training set, and their order."""
-    is_labelled = subject.train.labels is not None
-    encoded = subject.seen.encoded if is_labelled else subject.encoder.encode(subject.train)
+    is_labelled = subject.shown.labels is not None
+    encoded = subject.seen.encoded if is_labelled else subject.encoder.encode(subject.shown)
     values = ranked_values(encoded, rectified=True)
     rectified = metrics.expected_activation(values).per_feature
     signed = metrics.expected_activation(encoded.scores, on="signed").per_feature
@@ -148,7 +148,7 @@ def _write_ranking(path: Path, subject: Subject) -> None:
         {
             "nonneg": "ranking",
             "by": "expected_activation",
-            "on": {"name": subject.train.name, "n_samples": len(subject.train)},
+            "on": {"name": subject.shown.name, "n_samples": len(subject.shown)},
             "order": metrics.select(values, len(rectified)).tolist(),
             "rectified": rectified.tolist(),
             "signed": signed.tolist(),

@@ -20,7 +20,12 @@ from nonneg.metrics.monosemanticity import Monosemanticity, monosemanticity
 from nonneg.metrics.purity import TopPurity, top_purity
 from nonneg.metrics.rank import EffectiveRank, effective_rank
 from nonneg.metrics.results import FeatureMeasurement, Measurement
-from nonneg.metrics.retrieval import Retrieval, mean_average_precision_at_k, precision_at_k
+from nonneg.metrics.retrieval import (
+    Retrieval,
+    mean_average_precision_at_k,
+    precision_and_map_at_k,
+    precision_at_k,
+)
 from nonneg.metrics.sepin import Sepin, sepin
 from nonneg.metrics.stability import FeatureMatch, match_features
 
@@ -60,6 +65,7 @@ __all__ = [
     "mean_average_precision_at_k",
     "mig",
     "monosemanticity",
+    "precision_and_map_at_k",
     "precision_at_k",
     "sap",
     "select",

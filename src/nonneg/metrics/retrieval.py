@@ -54,8 +54,7 @@ def precision_at_k(
         >>> precision_at_k([[1, 0], [2, 0], [3, 1], [0, 1]], [0, 0, 0, 1], k=1).per_sample
         array([1., 1., 1., 0.])
     """
-    relevant, facts = _relevance(Z, y, k, gallery)
-    return _retrieval(relevant.double().mean(dim=1), k, facts)
+    return _precision(*_relevance(Z, y, k, gallery))
 
 
 def mean_average_precision_at_k(
@@ -79,11 +78,21 @@ def mean_average_precision_at_k(
         >>> round(float(found.per_sample[0]), 4)  # (1/2 + 2/3) / 2
         0.5833
     """
+    return _mean_average_precision(*_relevance(Z, y, k, gallery))
+
+
+def precision_and_map_at_k(
+    Z: FeatureLike, y: LabelLike, k: int = 10, *, gallery: Gallery | None = None
+) -> tuple[Retrieval, Retrieval]:
+    """:func:`precision_at_k` and :func:`mean_average_precision_at_k` from one search.
+
+    Example:
+        >>> both = precision_and_map_at_k([[4, 0], [4, 1], [4, 2], [4, 3]], [0, 1, 0, 0], k=3)
+        >>> [round(float(found), 4) for found in both]
+        [0.5, 0.5625]
+    """
     relevant, facts = _relevance(Z, y, k, gallery)
-    found = relevant.double()
-    precision = found.cumsum(dim=1) / torch.arange(1, k + 1)
-    reachable = facts.n_relevant.clamp(min=1, max=k)
-    return _retrieval((precision * found).sum(dim=1) / reachable, k, facts)
+    return _precision(relevant, facts), _mean_average_precision(relevant, facts)
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,17 @@ def _relevance(
     return relevant, _Facts(
         n_relevant, queries.n_samples - n_nonzero, pool.n_samples - len(findable)
     )
+
+
+def _precision(relevant: Tensor, facts: _Facts) -> Retrieval:
+    return _retrieval(relevant.double().mean(dim=1), relevant.shape[1], facts)
+
+
+def _mean_average_precision(relevant: Tensor, facts: _Facts) -> Retrieval:
+    found, k = relevant.double(), relevant.shape[1]
+    precision = found.cumsum(dim=1) / torch.arange(1, k + 1)
+    reachable = facts.n_relevant.clamp(min=1, max=k)
+    return _retrieval((precision * found).sum(dim=1) / reachable, k, facts)
 
 
 def _occurrences(labels: Tensor, among: Tensor) -> Tensor:

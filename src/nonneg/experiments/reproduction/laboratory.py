@@ -137,9 +137,11 @@ def _missing(
     if found.model != digest_of_file(folder / WEIGHTS_FILE):
         return sections
     wanted = settings.model_dump(mode="json")
+    # A setting that came after the measurement had its default then.
+    before = EvaluationSettings().model_dump(mode="json")
     return [
         name
         for name in sections
         if name not in found.skipped
-        and (name not in found.sections or found.sections[name].settings != wanted)
+        and (name not in found.sections or before | found.sections[name].settings != wanted)
     ]

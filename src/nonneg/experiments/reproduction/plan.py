@@ -12,6 +12,8 @@ EVALUATION = (
     "fine_tune.epochs=3",
     "fine_tune.warmup_epochs=0.5",
 )
+# For tables of many arms: probes of features, on all samples, take longer than a small run.
+IN_SHORT = (*EVALUATION, "train_samples=10000", 'probed=["hidden"]')
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class Plan:
         arms: The first is what the others are compared with.
         figures: Headings by the names of figures.
         sections: Of the evaluation, that have these figures.
-        evaluation: Settings of the evaluation, as ``nonneg evaluate --set`` takes them; the same
-            for all tables, so that a section which two of them need is measured once.
+        evaluation: Settings of the evaluation, as ``nonneg evaluate --set`` takes them; tables
+            that share them measure a section which several of them need once.
         grid: How each arm is tuned; None takes the preset as it is.
         paper: What the paper reports, by arm and figure, as it prints it.
     """
