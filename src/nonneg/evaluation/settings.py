@@ -9,7 +9,6 @@ from nonneg.settings import Settings
 Rate = Annotated[float, Field(gt=0, le=1)]
 # A whole number is a number of features; a share below 1 is a share of the features alive.
 Size = Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)]
-
 Layers = Annotated[tuple[Literal["hidden", "features"], ...], Field(min_length=1)]
 
 
