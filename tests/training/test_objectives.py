@@ -6,7 +6,7 @@ from rich.console import Console
 
 from nonneg import Encoder
 from nonneg.experiments import read_experiment, run_experiment
-from nonneg.losses import info_nce, info_nce_queue
+from nonneg.losses import info_nce, info_nce_queue, spectral_contrastive
 from nonneg.pairs import Batch, Draws
 from nonneg.training import LossSettings, TrainConfig, contrastive_task, read_history
 from nonneg.training.momentum import EncoderWithQueue
@@ -40,6 +40,16 @@ def test_every_objective_learns_non_negative_features(tmp_path, name):
     assert history[-1]["alive_features"] > 4
     assert Encoder.load(tmp_path / "run").is_nonnegative
     assert ("progress_rate" in history[-1]) is (name in ("info_nce", "spectral", "queue"))
+
+
+def test_the_spectral_loss_does_not_grow_with_the_number_of_features():
+    """It compares by products; those of many features would drive all of them to zero."""
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.rand(2, 6, 5, generator=generator, dtype=torch.float64)
+    loss = objective(LossSettings(name="spectral"))
+    torch.testing.assert_close(loss(a.repeat(1, 200), b.repeat(1, 200), None), loss(a, b, None))
+    expected = spectral_contrastive(a / 5**0.5, b / 5**0.5)
+    torch.testing.assert_close(loss(a, b, None), expected)
 
 
 def test_only_the_supervised_contrastive_loss_sees_labels():

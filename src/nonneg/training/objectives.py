@@ -39,7 +39,13 @@ def _supervised_contrastive(settings: LossSettings) -> Objective:
 
 
 def _spectral(settings: LossSettings) -> Objective:
-    return lambda a, b, _: spectral_contrastive_across(a, b)
+    def loss(a: Tensor, b: Tensor, _: Tensor | None) -> Tensor:
+        # Lengths are learnt, but from products near 1: a thousand features at their usual size give
+        # products near 100, whose squares drive all of a rectified encoder to zero, for good.
+        scale = a.shape[1] ** -0.5
+        return spectral_contrastive_across(a * scale, b * scale)
+
+    return loss
 
 
 def _decoupled(settings: LossSettings) -> Objective:
