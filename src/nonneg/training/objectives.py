@@ -19,6 +19,11 @@ Objective = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """From both views ``(n, d)`` of this process's samples, and their labels ``(n,)`` where it learns
 from them, to the loss of the whole batch."""
 
+# Any number of features has the products that so many would have. Lengths are learnt, but from
+# products near 1: a thousand features at their usual size give products near 100, whose squares
+# drive all features of a rectified encoder to zero, for good.
+_SPECTRAL_FEATURES = 16
+
 
 def objective(settings: LossSettings) -> Objective:
     """The loss of a batch of pairs.
@@ -40,9 +45,7 @@ def _supervised_contrastive(settings: LossSettings) -> Objective:
 
 def _spectral(settings: LossSettings) -> Objective:
     def loss(a: Tensor, b: Tensor, _: Tensor | None) -> Tensor:
-        # Lengths are learnt, but from products near 1: a thousand features at their usual size give
-        # products near 100, whose squares drive all of a rectified encoder to zero, for good.
-        scale = a.shape[1] ** -0.5
+        scale = (_SPECTRAL_FEATURES / a.shape[1]) ** 0.5
         return spectral_contrastive_across(a * scale, b * scale)
 
     return loss
