@@ -179,6 +179,13 @@ def test_cells_show_mean_spread_and_paired_difference():
     assert "training took 9.0 minutes" in text
 
 
+def test_one_seed_has_no_spread_and_says_so():
+    text = markdown(table_of({"A": [0.5], "B": [0.6]}), command="x")
+    assert "| accuracy, % | 50.00 | 60.00 (+10.00) |" in text
+    assert "One seed: what another would change is not known." in text
+    assert "±" not in text
+
+
 def test_an_arm_is_compared_with_the_one_it_names():
     table = table_of({"A": [0.1] * 3, "B": [0.5] * 3, "C": [0.6] * 3})
     table.arms["C"] = Arm("C", against="B")

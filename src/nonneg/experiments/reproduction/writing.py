@@ -35,8 +35,7 @@ def markdown(table: Filled, *, command: str) -> str:
         f"# {table.title}",
         table.plan.about,
         grid,
-        f"Mean ± standard deviation over {n_seeds} seeds; differences are paired by seed, and * "
-        "marks those whose 95 % interval leaves out zero.",
+        _of_seeds(n_seeds),
     ]
     if table.plan.paper:
         parts.append("The paper's figures are from larger sets and networks: compare differences.")
@@ -49,6 +48,15 @@ def markdown(table: Filled, *, command: str) -> str:
         parts.append("Not there yet: " + "; ".join(table.missing) + ".")
     parts.append(f"Made by `{command}`; {table.timed} took {minutes:.1f} minutes.")
     return "\n\n".join(parts)
+
+
+def _of_seeds(n: int) -> str:
+    if n == 1:
+        return "One seed: what another would change is not known."
+    return (
+        f"Mean ± standard deviation over {n} seeds; differences are paired by seed, and * "
+        "marks those whose 95 % interval leaves out zero."
+    )
 
 
 def as_json(table: Filled, *, command: str) -> dict[str, Any]:
