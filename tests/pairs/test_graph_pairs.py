@@ -64,6 +64,8 @@ def test_wrong_graphs_are_refused():
 def test_wrong_pairs_are_refused():
     with pytest.raises(ValueError, match=r"shape \(n_pairs, 2\), got int64 of shape \(3,\)"):
         given_pairs([1, 2, 3], 4)
+    with pytest.raises(ValueError, match="index_pairs holds no pairs"):
+        given_pairs(np.empty((0, 2), dtype=int), 4)
     with pytest.raises(ValueError, match="got float64"):
         given_pairs([[0.0, 1.0]], 4)
     with pytest.raises(ValueError, match="names sample 4, but samples are numbered 0 to 3"):

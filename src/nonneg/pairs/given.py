@@ -21,6 +21,8 @@ def given_pairs(index_pairs: ArrayLike, n_samples: int) -> GraphPairs:
         1
     """
     pairs = np.asarray(index_pairs)
+    if not pairs.size:
+        raise ValueError("index_pairs holds no pairs, so there is nothing to learn from; list some")
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError(
             f"index_pairs must be whole numbers of shape (n_pairs, 2), got {pairs.dtype} of shape "
