@@ -1,5 +1,8 @@
+import json
+
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from nonneg.estimators.description import described, first_of_equal_rows
@@ -62,6 +65,15 @@ def test_tiles_give_the_same(monkeypatch):
     monkeypatch.setattr("nonneg.metrics.features._TILE_ENTRIES", 7 * 13)
     for feature, description in enumerate(described(many, n_top=9)):
         assert list(description.top) == np.argsort(-unit[:, feature], kind="stable")[:9].tolist()
+
+
+@pytest.mark.parametrize("kind", [np.array, torch.tensor, list, lambda x: list(np.array(x))])
+def test_labels_of_every_kind_become_plain_values(kind):
+    found = described(Z, labels=kind([7, 7, 8, 8, 9]))
+    assert found == described(Z, labels=[7, 7, 8, 8, 9])
+    assert json.loads(json.dumps(found[1].label_mix)) == [[8, 2 / 3], [7, 1 / 3]]
+    words = described(Z, labels=np.array(list("aabbc")))[1].label_mix
+    assert [type(label) for label, _ in words] == [str, str]
 
 
 def test_wrong_lengths_are_named():

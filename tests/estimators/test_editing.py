@@ -25,6 +25,10 @@ def test_no_edit_is_a_copy():
     assert not np.shares_memory(after, Z)
 
 
+def test_whole_numbers_are_halved_too():
+    assert edited(np.ones((1, 2), dtype=int), boost={0: 0.5}).tolist() == [[0.5, 1.0]]
+
+
 def test_search_agrees_with_a_loop():
     rng = np.random.default_rng(0)
     queries, gallery = rng.random((8, 5)), rng.random((30, 5))
@@ -49,8 +53,9 @@ def test_search_agrees_with_a_loop():
 def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="no feature 3; they are numbered 0 to 2"):
         edited(Z, remove=[3])
-    with pytest.raises(ValueError, match="feature 1 cannot be boosted by -2"):
-        edited(Z, boost={1: -2})
+    for factor in (-2, np.nan, np.inf, "2", None):
+        with pytest.raises(ValueError, match=f"feature 1 cannot be boosted by {factor!r}; use"):
+            edited(Z, boost={1: factor})
     with pytest.raises(ValueError, match="between 1 and the 2 rows to search in, got 3"):
         nearest_samples(Z, Z, k=3)
     with pytest.raises(ValueError, match="queries have 3 features, the gallery has 2"):

@@ -15,6 +15,7 @@ from sklearn.preprocessing import normalize
 from nonneg import Encoder, metrics
 from nonneg.estimators import NCL
 from nonneg.estimators.projection import Projection
+from nonneg.estimators.settings import NCLSettings
 
 N_KINDS, N_EACH, N_COLUMNS = 12, 60, 40
 QUICK = {"n_components": 64, "hidden": 32, "batch_size": 128, "max_steps": 150}
@@ -261,6 +262,15 @@ def with_nan():
     return bad
 
 
+def without_some():
+    some = Y.astype(float)
+    some[[4, 17]] = np.nan
+    return some
+
+
+WORDS = [f"kind {y}" for y in Y]
+
+
 @pytest.mark.parametrize(
     ("settings", "inputs", "given", "message"),
     [
@@ -277,6 +287,27 @@ def with_nan():
         ({"temperature": 0.0}, X, {}, "setting 'temperature'.*got 0.0"),
         ({"nonnegative": "abs"}, X, {}, "unknown transform"),
         ({"device": "gpu9"}, X, {}, "unknown device"),
+        (
+            {"device": "meta"},
+            X,
+            {},
+            "^device='meta' was asked for, but PyTorch sees no META device",
+        ),
+        ({"denoise": 41}, X, {}, "denoise=41 asks for more principal axes than the 40 found"),
+        (
+            {"pairs": "labels"},
+            X,
+            {"y": np.full(720, np.nan)},
+            r"in 720 of 720 rows: 0, 1, 2, 3, 4, …",
+        ),
+        (
+            {"pairs": "labels"},
+            X,
+            {"y": without_some()},
+            r"\(NaN or None\) in 2 of 720 rows: 4, 17;",
+        ),
+        ({"pairs": "labels"}, X, {"y": [*WORDS[:-1], np.nan]}, "in 1 of 720 rows: 719;"),
+        ({"pairs": "index"}, X, {"index_pairs": []}, "index_pairs holds no pairs"),
         ({"target_active": 64}, X, {}, "must be below n_components=64"),
         ({"target_active": 4, "nonnegative": "softplus"}, X, {}, "needs exact zeros"),
     ],
@@ -284,6 +315,62 @@ def with_nan():
 def test_errors_say_what_is_wrong(settings, inputs, given, message):
     with pytest.raises(ValueError, match=message):
         NCL(**{**QUICK, **settings}).fit(inputs, **given)
+
+
+def test_labels_of_several_types_cannot_be_compared():
+    with pytest.raises(TypeError, match="y mixes labels that cannot be compared"):
+        NCL(**QUICK, pairs="labels").fit(X, np.array([*WORDS[:-1], 3], dtype=object))
+
+
+def test_a_device_beyond_those_there_are(monkeypatch):
+    one = torch.device("cuda")
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: one)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    settings = NCL(device="cuda:2").get_params()
+    with pytest.raises(ValueError, match=r"'cuda:2' was .* sees 2 CUDA devices; use device='auto'"):
+        NCLSettings.of(settings)
+    assert NCLSettings.of({**settings, "device": "cuda:1"}).torch_device.index == 1
+    with pytest.raises(ValueError, match="sees no MPS device"):
+        NCLSettings.of({**settings, "device": "mps"})
+
+
+def test_most_samples_as_partners_are_warned_of():
+    with pytest.warns(UserWarning, match="n_neighbors=31 makes more than half of the 60 samples"):
+        NCL(**{**QUICK, "max_steps": 2}, n_neighbors=31).fit(X[::12])
+    NCL(**{**QUICK, "max_steps": 2}, n_neighbors=30).fit(X[::12])
+
+
+def test_an_edit_refuses_what_is_no_feature(fitted):
+    Z = fitted.transform(X_NEW)
+    for remove in ("10", 3, None):
+        with pytest.raises(TypeError, match=r"list of features by number or name, as \[3\], got"):
+            fitted.edit(Z, remove=remove)
+    for which in (1.5, True, None, np.float64(2)):
+        with pytest.raises(TypeError, match="given by its number or its name, got"):
+            fitted.edit(Z, remove=[which])
+        with pytest.raises(TypeError, match="given by its number or its name, got"):
+            fitted.edit(Z, boost={which: 2})
+    with pytest.raises(TypeError, match="boost takes a factor for each feature"):
+        fitted.edit(Z, boost=[3])
+    for wrong in (Z[:, :3], Z[0], sparse.csr_array(Z[:, :3])):
+        with pytest.raises(ValueError, match=r"Z has shape .*; give what transform returns"):
+            fitted.edit(wrong, remove=[0])
+    with pytest.raises(ValueError, match="not fitted"):
+        NCL().edit(Z, remove=[0])
+    expected = np.delete(Z, [1, 2], axis=1)
+    for some in ([1, 2], np.array([1, 2]), torch.tensor([1, 2])):
+        found = fitted.edit(Z.tolist(), remove=some)
+        np.testing.assert_array_equal(np.delete(found, [1, 2], axis=1), expected)
+        assert not found[:, [1, 2]].any()
+
+
+@pytest.mark.parametrize("k", [2.5, True, "3", None])
+def test_numbers_of_features_and_rows_are_whole(fitted, k):
+    with pytest.raises(TypeError, match="k must be a whole number of features, got"):
+        fitted.select(k)
+    Z = fitted.transform(X_NEW)
+    with pytest.raises(TypeError, match="k must be a whole number of rows, got"):
+        fitted.neighbors(Z, Z, k)
 
 
 def test_errors_after_fit(fitted):
@@ -295,3 +382,5 @@ def test_errors_after_fit(fitted):
         fitted.explain(X[:2])
     with pytest.raises(ValueError, match="between 1 and the 64 features, got 65"):
         fitted.select(65)
+    with pytest.raises(ValueError, match="between 1 and the 64 features, got 0"):
+        fitted.select(0)

@@ -48,7 +48,10 @@ def test_hidden_vectors_have_one_length_and_ignore_the_center():
 
 def test_a_number_of_axes_can_be_asked_for():
     assert fitted_projection(X, 5, seed=0).hidden_size == 5
-    assert fitted_projection(X, 50, seed=0).hidden_size == 12
+    with pytest.raises(ValueError, match="denoise=13 asks for more principal axes than the 12"):
+        fitted_projection(X, 13, seed=0)
+    with pytest.raises(ValueError, match="than the 4 found in the 5 rows and 12 columns of y"):
+        fitted_projection(X[:5], 5, seed=0, name="y")
 
 
 def test_groups_keep_their_axes_and_noise_alone_keeps_all():

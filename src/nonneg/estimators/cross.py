@@ -44,8 +44,9 @@ class CrossNCL(ReadableSides, FittedFeatures):
         max_active: The most features that ``transform`` leaves on in a row, the largest.
         nonnegative: A key of ``nonneg.nonnegative.TRANSFORMS``; ``"identity"`` is the same with
             signed features.
-        max_epochs: Most passes over the pairs. Without limits: ten passes, but at least 300 steps.
-        max_steps: Most optimiser steps.
+        max_epochs: Most passes over the pairs. Without it and ``max_steps``: ten passes, but at
+            least 300 and at most 2,000 steps.
+        max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
         batch_size: Pairs a step; of fewer pairs, all.
         learning_rate: At its peak.
         sparse_output: Whether ``transform`` gives SciPy CSR arrays.
@@ -78,7 +79,7 @@ class CrossNCL(ReadableSides, FittedFeatures):
         (True, True)
     """
 
-    encoder_folders: ClassVar[dict[str, str]] = {"encoder_x_": "x", "encoder_y_": "y"}
+    _encoder_folders: ClassVar[dict[str, str]] = {"encoder_x_": "x", "encoder_y_": "y"}
 
     def __init__(
         self,

@@ -39,7 +39,12 @@ def fitted_projection(
         kept = kept_axes(positions, variances, generator)
     else:
         kept = torch.arange(len(variances) if denoise == "none" else int(denoise))
-        kept = kept[: len(variances)]
+        if len(kept) > len(variances):
+            raise ValueError(
+                f"denoise={denoise} asks for more principal axes than the {len(variances)} found "
+                f"in the {X.shape[0]} rows and {X.shape[1]} columns of {name}; lower it, or set "
+                "denoise='none' to keep all"
+            )
     projection = Projection(X.shape[1], len(kept))
     projection.center.copy_(center)
     projection.axes.copy_(axes[:, kept])

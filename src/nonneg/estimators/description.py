@@ -80,7 +80,8 @@ def described(
         if not any(_WORD.search(text) for text in texts):
             raise ValueError("the texts hold no word to name features by; use labels=…")
         words = _words(_padded(top), texts, same_as, n_words)
-    mixes = [_mix(labels, numbers) if labels is not None else () for numbers in top]
+    plain = [] if labels is None else [_plain(label) for label in labels]
+    mixes = [_mix(plain, numbers) if plain else () for numbers in top]
     return [
         FeatureDescription(
             feature=i,
@@ -151,6 +152,11 @@ def _padded(top: list[list[int]]) -> IntArray:
     widest = max((len(numbers) for numbers in top), default=0)
     rows = [[*numbers, *[-1] * (widest - len(numbers))] for numbers in top]
     return np.array(rows, dtype=np.int64).reshape(len(top), widest)
+
+
+def _plain(label: Any) -> Any:  # noqa: ANN401
+    """A label of an array or a tensor as a number or text of Python's own."""
+    return label.item() if hasattr(label, "item") else label
 
 
 def _mix(labels: Sequence[Any], numbers: list[int]) -> tuple[tuple[Any, float], ...]:

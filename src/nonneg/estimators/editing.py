@@ -1,6 +1,7 @@
 """What if a concept were switched off, or counted double? Edited features, and a search by them."""
 
 from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,14 +44,17 @@ def edited(
         [[0.0, 1.0, 5.0]]
     """
     n_features = Z.shape[1]
-    factor = np.ones(n_features, dtype=Z.dtype)
+    # In the type of whole numbers a factor of 0.5 would be 0.
+    factor = np.ones(n_features, dtype=Z.dtype if Z.dtype.kind == "f" else np.float64)
     for feature, by in {**dict.fromkeys(remove, 0.0), **(boost or {})}.items():
         if not 0 <= feature < n_features:
             raise ValueError(
                 f"there is no feature {feature}; they are numbered 0 to {n_features - 1}"
             )
-        if not 0 <= by < np.inf:
-            raise ValueError(f"feature {feature} cannot be boosted by {by}; use a factor from 0 on")
+        if not isinstance(by, Real) or not 0 <= by < np.inf:
+            raise ValueError(
+                f"feature {feature} cannot be boosted by {by!r}; use a factor from 0 on"
+            )
         factor[feature] = by
     is_sparse: bool = sparse.issparse(Z)
     if not is_sparse:
@@ -82,6 +86,8 @@ def nearest_samples(Z_query: FeatureLike, Z_gallery: FeatureLike, k: int = 10) -
         raise ValueError(
             f"queries have {queries.n_features} features, the gallery has {gallery.n_features}"
         )
+    if isinstance(k, bool) or not isinstance(k, Integral):
+        raise TypeError(f"k must be a whole number of rows, got {k!r}")
     if not 1 <= k <= gallery.n_samples:
         raise ValueError(
             f"k must be between 1 and the {gallery.n_samples} rows to search in, got {k}"

@@ -22,7 +22,7 @@ _MIN_ALIVE_RATE = 0.5
 class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn transformer made of encoders: what follows from what ``fit`` leaves behind."""
 
-    encoder_folders: ClassVar[dict[str, str]]
+    _encoder_folders: ClassVar[dict[str, str]]
     """The attributes that are encoders, each with its place in a saved folder; X's first."""
     expected_activation_: FloatArray
     n_alive_: int
@@ -75,7 +75,7 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def _n_features_out(self) -> int:
-        encoder: Encoder = getattr(self, next(iter(self.encoder_folders)))
+        encoder: Encoder = getattr(self, next(iter(self._encoder_folders)))
         return encoder.n_features
 
     def __sklearn_tags__(self) -> Tags:
@@ -85,7 +85,7 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return all(hasattr(self, attribute) for attribute in self.encoder_folders)
+        return all(hasattr(self, attribute) for attribute in self._encoder_folders)
 
 
 def n_axes(encoder: Encoder) -> int:

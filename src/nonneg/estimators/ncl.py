@@ -1,5 +1,6 @@
 """How do vectors that exist become readable? ``NCL``: fit and transform, as in scikit-learn."""
 
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -41,8 +42,9 @@ class NCL(ReadableFeatures, FittedFeatures):
         max_active: The most features that ``transform`` leaves on in a sample, the largest.
         nonnegative: A key of ``nonneg.nonnegative.TRANSFORMS``. ``"rep_relu"`` has the values of
             ``"relu"`` and revives features near zero; ``"identity"`` switches NCL off.
-        max_epochs: Most passes over X. Without limits: ten passes, but at least 300 steps.
-        max_steps: Most optimiser steps.
+        max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but at least
+            300 and at most 2,000 steps.
+        max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
         batch_size: Pairs a step; of fewer samples, all.
         learning_rate: At its peak.
         sparse_output: Whether ``transform`` gives a SciPy CSR array.
@@ -70,7 +72,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         (1.0, 0.0)
     """
 
-    encoder_folders: ClassVar[dict[str, str]] = {"encoder_": ""}
+    _encoder_folders: ClassVar[dict[str, str]] = {"encoder_": ""}
 
     def __init__(
         self,
@@ -172,13 +174,15 @@ class NCL(ReadableFeatures, FittedFeatures):
                 ``threshold_`` is then a share of the length of these k alone.
         """
         check_is_fitted(self)
+        if isinstance(k, bool) or not isinstance(k, Integral):
+            raise TypeError(f"k must be a whole number of features, got {k!r}")
         if not 1 <= k <= self.encoder_.n_features:
             raise ValueError(
                 f"k must be between 1 and the {self.encoder_.n_features} features, got {k}"
             )
         chosen = self.rank_[:k]
         # The target belongs to all features; fewer of them are on among the chosen.
-        smaller: Self = clone(self).set_params(n_components=k, target_active=None)
+        smaller: Self = clone(self).set_params(n_components=int(k), target_active=None)
         smaller.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             smaller.feature_names_in_ = self.feature_names_in_

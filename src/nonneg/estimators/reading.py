@@ -1,21 +1,25 @@
 """What can one do with readable features? Explain a match, name a feature, switch one off."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from nonneg.estimators.description import FeatureDescription, described, first_of_equal_rows
 from nonneg.estimators.editing import Found, edited, nearest_samples
 from nonneg.estimators.explanation import Explanation, explanation
 from nonneg.metrics.inputs import FeatureLike
+from nonneg.metrics.results import FloatArray
 
 
 class EditableFeatures:
     """What an estimator whose features have names offers for its features."""
 
+    expected_activation_: FloatArray
     feature_names_: list[str]
 
     def edit(
@@ -33,9 +37,23 @@ class EditableFeatures:
                 that :meth:`describe` called so.
             boost: A factor from 0 on for each feature or name.
         """
+        check_is_fitted(self)
+        is_sparse: bool = sparse.issparse(Z)
+        features: Any = Z if is_sparse else np.asarray(Z)
+        n_features = len(self.expected_activation_)
+        if features.ndim != 2 or features.shape[1] != n_features:
+            raise ValueError(
+                f"Z has shape {features.shape}; give what transform returns, (n, {n_features})"
+            )
+        if isinstance(remove, str) or not isinstance(remove, Iterable):
+            raise TypeError(
+                f"remove takes a list of features by number or name, as [3], got {remove!r}"
+            )
+        if not isinstance(boost, Mapping | None):
+            raise TypeError(f"boost takes a factor for each feature, as {{3: 2.0}}, got {boost!r}")
         off = [number for which in remove for number in self._numbers(which)]
         factors = {n: by for which, by in (boost or {}).items() for n in self._numbers(which)}
-        return edited(Z, remove=off, boost=factors)
+        return edited(features, remove=off, boost=factors)
 
     def neighbors(self, Z_query: FeatureLike, Z_gallery: FeatureLike, k: int = 10) -> Found:
         """The k gallery rows of largest cosine with each query, edited or not.
@@ -49,7 +67,9 @@ class EditableFeatures:
 
     def _numbers(self, which: int | str) -> list[int]:
         if not isinstance(which, str):
-            return [int(which)]
+            if isinstance(which, bool) or not hasattr(which, "__index__"):
+                raise TypeError(f"a feature is given by its number or its name, got {which!r}")
+            return [index(which)]
         numbers = [i for i, name in enumerate(self.feature_names_) if name == which]
         if not numbers:
             raise ValueError(

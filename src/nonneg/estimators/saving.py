@@ -23,12 +23,12 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     Args:
         folder: Is made if it is not there. The encoder of an estimator with one lies in it, those
             of an estimator with several in folders of their own.
-        estimator: Its ``encoder_folders`` names the attributes that are encoders.
+        estimator: Its ``_encoder_folders`` names the attributes that are encoders.
     """
-    for attribute, place in estimator.encoder_folders.items():
+    for attribute, place in estimator._encoder_folders.items():
         getattr(estimator, attribute).save(folder / place)
     path = folder / CONFIG_FILE
-    config = read_json(path) if "" in estimator.encoder_folders.values() else {}
+    config = read_json(path) if "" in estimator._encoder_folders.values() else {}
     params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items()}
     facts: dict[str, Any] = {
         "name": type(estimator).__name__,
@@ -55,7 +55,7 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
     if not isinstance(facts, dict) or facts.get("name") != kind.__name__:
         raise ValueError(f"{path} does not describe a fitted {kind.__name__}")
     estimator = kind(**facts["params"])
-    places = kind.encoder_folders
+    places = kind._encoder_folders
     for (attribute, place), n_axes in zip(places.items(), _each(facts["n_axes"]), strict=True):
         setattr(estimator, attribute, _read_encoder(folder / place, n_axes))
     (estimator.n_features_in_,) = getattr(estimator, next(iter(places))).sample_shape

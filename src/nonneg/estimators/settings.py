@@ -67,6 +67,20 @@ class HeadSettings(EstimatorSettings):
         return name
 
     @model_validator(mode="after")
+    def _device_is_there(self) -> Self:
+        wanted = torch.device("cpu" if self.device == "auto" else self.device)
+        if wanted.type == "cpu":
+            return self
+        found = torch.accelerator.current_accelerator(check_available=True)
+        n_found = torch.accelerator.device_count() if found and found.type == wanted.type else 0
+        if (wanted.index or 0) >= n_found:
+            raise ValueError(
+                f"device={self.device!r} was asked for, but PyTorch sees {n_found or 'no'} "
+                f"{wanted.type.upper()} device{'s' * (n_found > 1)}; use device='auto' or 'cpu'"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _target_can_be_met(self) -> Self:
         if self.target_active is None:
             return self

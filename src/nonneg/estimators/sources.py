@@ -1,11 +1,12 @@
 """Where do positives come from? One source of pairs for each value of ``pairs``."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from nonneg.estimators.settings import NCLSettings
@@ -43,7 +44,14 @@ def partners(settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
 
 
 def _neighbors(settings: NCLSettings, hidden: Tensor, _given: Given) -> Pairs:
-    return NeighborPairs(nearest_neighbors(hidden, settings.n_neighbors))
+    found = nearest_neighbors(hidden, settings.n_neighbors)
+    if settings.n_neighbors > len(hidden) / 2:
+        warnings.warn(
+            f"n_neighbors={settings.n_neighbors} makes more than half of the {len(hidden)} samples "
+            "partners of each; lower it, or only little can be told apart",
+            stacklevel=5,
+        )
+    return NeighborPairs(found)
 
 
 def _noise(settings: NCLSettings, _hidden: Tensor, _given: Given) -> Pairs:
@@ -58,8 +66,26 @@ def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
     labels = np.asarray(given.y)
     if labels.shape != (len(hidden),):
         raise ValueError(f"y must have shape ({len(hidden)},), got {labels.shape}")
-    _, numbers = np.unique(labels, return_inverse=True)
+    try:
+        # As objects: an array of words would turn a NaN among them into a word.
+        _check_none_missing(np.asarray(given.y, dtype=object))
+        _, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise TypeError(
+            "y mixes labels that cannot be compared, as words and numbers; give all of one type"
+        ) from None
     return LabelPairs(torch.from_numpy(numbers))
+
+
+def _check_none_missing(labels: NDArray[Any]) -> None:
+    """Raise a sentence with the numbers of the rows whose label is NaN or None."""
+    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
+    if missing:
+        shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+        raise ValueError(
+            f"y has no label (NaN or None) in {len(missing)} of {len(labels)} rows: {shown}; "
+            "leave these rows out or give them a label"
+        )
 
 
 def _graph(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
