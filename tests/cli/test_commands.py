@@ -218,10 +218,10 @@ def test_a_folder_of_something_else_is_refused(nonneg, tmp_path):
 
 
 def test_an_error_of_the_system_names_the_file(nonneg, run, tmp_path):
-    (tmp_path / "folder.npz").mkdir()
-    ended = nonneg("embed", run, "digits", "--out", tmp_path / "folder.npz")
+    (tmp_path / "file").touch()
+    ended = nonneg("embed", run, "digits", "--out", tmp_path / "file" / "Z.npz")
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f"error: cannot write {tmp_path / 'folder.npz'}: ")
+    assert ended.stderr.startswith(f"error: cannot write {tmp_path / 'file' / 'Z.npz'}: ")
     (tmp_path / "config.json").mkdir()
     ended = nonneg("embed", tmp_path, "digits")
     assert ended.stderr == f"error: {tmp_path / 'config.json'}: Is a directory\n"

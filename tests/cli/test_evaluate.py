@@ -3,7 +3,9 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
+import torch
 
 from nonneg import Encoder, metrics
 from nonneg.data import load
@@ -97,6 +99,42 @@ def test_figures_of_other_weights_are_not_mixed_in(nonneg, run, runs):
     shutil.copy(runs[1] / "model.safetensors", run / "model.safetensors")
     nonneg("evaluate", run, "--only", "neighbours", *SMALL)
     assert list(evaluation(run)["sections"]) == ["neighbours"]
+
+
+def test_figures_of_other_data_do_not_take_the_place_of_those_there(nonneg, run, tmp_path):
+    digits = load("digits", split="test")
+    inputs = digits.fetch(torch.arange(100)).numpy()
+    np.savez(tmp_path / "mine.npz", inputs=inputs, labels=digits.labels[:100].numpy())
+    before = (run / "evaluation.json").read_bytes()
+    ended = nonneg("evaluate", run, "--data", tmp_path / "mine.npz", "--only", "properties", *SMALL)
+    assert ended.returncode == 1
+    said = "has figures of another test set (digits with 360 samples, now mine with 100 samples)"
+    assert said in ended.stderr
+    assert (run / "evaluation.json").read_bytes() == before
+
+
+def test_a_run_on_a_file_is_measured_on_another_file(nonneg, tmp_path):
+    for split, n in (("train", 200), ("test", 60)):
+        digits = load("digits", split=split)
+        inputs = digits.fetch(torch.arange(n)).numpy()
+        np.savez(tmp_path / f"{split}.npz", inputs=inputs, labels=digits.labels[:n].numpy())
+    own = [f"data.name={tmp_path / 'train.npz'}", "data.held_out=0", "training.batch_size=64"]
+    settings = [part for setting in [*QUICK, *own] for part in ("--set", setting)]
+    ended = nonneg("train", "digits", *settings, "--out", tmp_path / "run")
+    assert ended.returncode == 0, ended.stderr
+    ended = nonneg("evaluate", tmp_path / "run", "--only", "properties", *SMALL)
+    assert "which has no test split; name a file of test samples with --data" in ended.stderr
+    ended = nonneg(
+        "evaluate", tmp_path / "run", "--data", tmp_path / "test.npz", "--only", "probe", *SMALL
+    )
+    assert ended.returncode == 0, ended.stderr
+    data = evaluation(tmp_path / "run")["data"]
+    assert data["train"] == {"name": "train", "n_samples": 200}
+    assert data["test"] == {"name": "test", "n_samples": 60}
+    small = tmp_path / "small.npz"
+    np.savez(small, inputs=np.zeros((9, 1, 5, 5), dtype=np.uint8))
+    ended = nonneg("evaluate", tmp_path / "run", "--data", small, "--only", "probe", *SMALL)
+    assert "has samples of shape (1, 5, 5), the run learnt from (1, 8, 8)" in ended.stderr
 
 
 def test_held_out_samples_have_a_file_of_their_own(nonneg, run):

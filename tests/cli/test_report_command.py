@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from nonneg.data import load
+from nonneg.data.subset import permutation
 from nonneg.evaluation import Evaluation, Figure
 from nonneg.evaluation.evaluation import Measured, digest_of_file
 from nonneg.feature_file import write_features
@@ -135,6 +136,29 @@ def test_a_fitted_run_with_the_texts_of_its_test_samples(nonneg, tmp_path):
     assert content["sides"][0]["texts"][7] == "kind 2 here"
     assert content["monosemanticity"] is not None
     assert content["training"][0]["key"] == "loss"
+
+
+def test_texts_of_all_vectors_where_some_were_kept_for_testing(nonneg, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", np.eye(5)[np.arange(200) % 5] + 0.05 * rng.normal(size=(200, 5)))
+    (tmp_path / "texts.txt").write_text("".join(f"text {i} of kind {i % 5}\n" for i in range(200)))
+    (tmp_path / "kinds.txt").write_text("".join(f"kind {i % 5}\n" for i in range(200)))
+    images = np.arange(200, dtype=np.uint8)[:, None, None].repeat(4, 1).repeat(4, 2)
+    np.save(tmp_path / "images.npy", images)
+    sets = ["--set", "n_components=16", "--set", "max_steps=20"]
+    ended = nonneg("fit", tmp_path / "X.npy", *sets, "--out", tmp_path / "run")
+    assert ended.returncode == 0, ended.stderr
+    files = ["--texts", tmp_path / "texts.txt", "--labels", tmp_path / "kinds.txt"]
+    ended = nonneg("report", tmp_path / "run", *files, "--images", tmp_path / "images.npy")
+    assert ended.returncode == 0, ended.stderr
+    content = content_of(tmp_path / "run" / "atlas.html")
+    kept = permutation(200, seed=0)[:20].sort().values.tolist()
+    assert content["sides"][0]["texts"] == [f"text {i} of kind {i % 5}" for i in kept]
+    assert content["n_samples"] == 20
+    (tmp_path / "few.txt").write_text("one\ntwo\n")
+    ended = nonneg("report", tmp_path / "run", "--texts", tmp_path / "few.txt")
+    assert ended.returncode == 1
+    assert "2" in ended.stderr
 
 
 def test_features_of_a_file_with_texts_and_labels(nonneg, vectors):

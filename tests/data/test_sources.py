@@ -46,7 +46,7 @@ def test_a_file_has_no_test_split(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.eye(3))
     assert len(load(str(path))) == 3
-    sentence = rf"^{path} is one set without a test split; give its test file by path$"
+    sentence = rf"^{path} is one set without a test split; name a set that has one$"
     with pytest.raises(ValueError, match=sentence):
         load(path, split="test")
 

@@ -160,6 +160,19 @@ def test_what_does_not_apply_says_why(name, reason):
     assert str(error.value) == reason
 
 
+def test_one_class_only_leaves_what_needs_no_classes():
+    zeros = torch.zeros(30, dtype=torch.int64)
+    vectors = ArrayData(torch.rand(30, 6), labels=zeros, name="alike")
+    learner = Encoder(EncoderSettings(), (6,), backbone=torch.nn.Linear(6, 4))
+    alike = Subject(learner, vectors, vectors)
+    for name in ("probe", "neighbours", "few_labels", "selection"):
+        with pytest.raises(NotMeasurableError, match=r"^alike has one class only; give labels of"):
+            SECTIONS[name](alike, lambda _: None)
+    figures = SECTIONS["properties"](alike, lambda _: None)
+    assert "sparsity" in figures
+    assert "class_consistency" not in figures
+
+
 def test_without_labels_there_is_what_needs_none():
     vectors = ArrayData(torch.rand(30, 6), name="bare")
     learner = Encoder(EncoderSettings(), (6,), backbone=torch.nn.Linear(6, 4))

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from nonneg import data
+from nonneg.cli.outputs import check_output
 from nonneg.data import Data, VectorData, read_vectors
 from nonneg.encoder import Encoded, Encoder
 from nonneg.evaluation.sharding import encoded_together
@@ -58,6 +59,7 @@ def embed(
 
     Example: nonneg embed runs/digits-ncl digits --split test --out digits.npz
     """
+    check_output(out, ".npz", read=[source])
     is_first = join_processes()
     console = Console(quiet=not is_first)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -29,7 +29,7 @@ def evaluate(
     split: Annotated[str, typer.Option(help="test, or held-out: the samples to tune on.")] = "test",
     data: Annotated[
         str | None,
-        typer.Option(help="Data to measure on, for runs that do not say what they learnt from."),
+        typer.Option(help="Other data to measure on: a file of test samples, or a set."),
     ] = None,
     transfer_to: Annotated[
         str | None, typer.Option(help="The other set. [dim]default: the usual one, if there[/]")

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from nonneg.cli.outputs import check_output
+
 _FILES = "Files that say more of the samples"
 
 
@@ -27,7 +29,8 @@ def report(
     ] = None,
     split: Annotated[str, typer.Option(help="Of a run's data: test, train or held-out.")] = "test",
     data: Annotated[
-        str | None, typer.Option(help="Data to show, for runs that do not say what it was.")
+        str | None,
+        typer.Option(help="Other data of a run: a file of samples, or a set."),
     ] = None,
     samples: Annotated[
         int, typer.Option(min=1, help="Show so many, drawn at random; figures are of all.")
@@ -111,21 +114,23 @@ def report(
 
     console = Console()
     path = out or (source / "atlas.html" if source.is_dir() else source.with_suffix(".html"))
+    extras = Extras(
+        texts=texts,
+        labels=labels,
+        class_names=class_names,
+        images=images,
+        ids=ids,
+        reference=reference,
+        captions=captions,
+        caption_of=caption_of,
+    )
+    check_output(path, ".html", read=[source, against, other_seed, *vars(extras).values()])
     with console.status("reading") as status:
         atlas = atlas_of(
             source,
             against=against,
             other_seed=other_seed,
-            extras=Extras(
-                texts=texts,
-                labels=labels,
-                class_names=class_names,
-                images=images,
-                ids=ids,
-                reference=reference,
-                captions=captions,
-                caption_of=caption_of,
-            ),
+            extras=extras,
             data=RunData(split=split, source=data, data_dir=data_dir),
             title=title,
         )

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
@@ -16,6 +16,22 @@ from nonneg.report.samples import Images, Samples
 from nonneg.report.sprites import LARGEST_SIDE
 
 _NPY_START = b"\x93NUMPY"
+
+
+class PartOf(NamedTuple):
+    """The samples that are shown, where they are some of a larger file."""
+
+    n_whole: int
+    rows: NDArray[np.int64]
+    """Their numbers in the file ``(n,)``."""
+
+    def of(self, values: Any) -> Any:  # noqa: ANN401
+        """Of a value for each sample of the file, those that are shown; others as they are."""
+        if len(values) != self.n_whole:
+            return values
+        if isinstance(values, list):
+            return [values[row] for row in self.rows]
+        return values[self.rows]
 
 
 def features_of_file(path: Path) -> tuple[FeatureArray, dict[str, NDArray[Any]]]:
@@ -147,13 +163,26 @@ def with_extras(
     class_names: Path | None,
     images: Path | None,
     ids: Path | None,
+    part: PartOf | None = None,
 ) -> Samples:
-    """The samples with what files add to them; a file wins over what they had."""
+    """The samples with what files add to them; a file wins over what they had.
+
+    Args:
+        samples: What is shown.
+        texts: A file with one for each sample, as all others but ``class_names``.
+        labels: Class numbers or words.
+        class_names: Of class 0, 1, …
+        images: A folder or an npy file.
+        ids: Names of samples.
+        part: Where the samples are some of a larger set: files may be about all of that.
+    """
     given: dict[str, Any] = {}
+    part = part or PartOf(len(samples), np.arange(len(samples)))
     if texts is not None:
-        given["texts"] = lines_of_file(texts)
+        given["texts"] = part.of(lines_of_file(texts))
     if labels is not None:
-        given["labels"], given["class_names"] = labels_of_file(labels)
+        numbers, given["class_names"] = labels_of_file(labels)
+        given["labels"] = part.of(numbers)
     if class_names is not None:
         if samples.labels is None and labels is None:
             raise ValueError(f"{class_names} names classes, but there are no labels; give --labels")
@@ -164,17 +193,24 @@ def with_extras(
             )
         given["class_names"] = lines_of_file(class_names)
     if images is not None:
-        given["images"], n_images, names = images_of(images)
-        if n_images != len(samples):
+        found, n_images, names = images_of(images)
+        if n_images not in (len(samples), part.n_whole):
             raise ValueError(
                 f"{images} holds {n_images} images for {len(samples)} samples; give one each"
             )
+        given["images"] = found if n_images == len(samples) else _some_images(found, part.rows)
         if names is not None and samples.ids is None:
-            given["ids"] = names
+            given["ids"] = part.of(names)
     if ids is not None:
-        given["ids"] = lines_of_file(ids)
+        given["ids"] = part.of(lines_of_file(ids))
     had = {key: getattr(samples, key) for key in _SHOWN}
     return Samples(features=samples.features, kind=samples.kind, **(had | given))
+
+
+def _some_images(images: Images, rows: NDArray[np.int64]) -> Images:
+    if callable(images):
+        return lambda numbers: images(rows[numbers])
+    return images[rows]
 
 
 _SHOWN = ("labels", "class_names", "texts", "images", "ids")

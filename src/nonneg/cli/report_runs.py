@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg import metrics
-from nonneg.cli.report_files import images_of_data
-from nonneg.data import Data
+from nonneg.cli.report_files import PartOf, images_of_data
+from nonneg.data import Data, Subset
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation import Evaluation
 from nonneg.evaluation.evaluation import digest_of_file
@@ -82,6 +82,15 @@ class RunSource:
             class_names=self.data.class_names,
             images=images_of_data(self.data) if self._has_images else None,
         )
+
+    @property
+    def part(self) -> PartOf | None:
+        """Which samples of a larger set these are; None where they are a set of their own."""
+        whole = self.data
+        rows = torch.arange(len(whole))
+        while isinstance(whole, Subset):
+            rows, whole = whole.indices[rows], whole.data
+        return None if whole is self.data else PartOf(len(whole), rows.numpy())
 
     @property
     def _has_images(self) -> bool:

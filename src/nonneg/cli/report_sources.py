@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nonneg.cli.report_files import features_of_file, samples_of_file, with_extras
+from nonneg.cli.report_files import PartOf, features_of_file, samples_of_file, with_extras
 from nonneg.cli.report_runs import RunSource, headline_figures, selection_points
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.report.atlas import Atlas
@@ -66,8 +66,10 @@ def atlas_of(
     """
     # Opened first: encoding takes long, and a folder that holds no run should fail before it.
     returning = None if other_seed is None else _features(other_seed, data)
+    part = None
     if source.is_dir():
-        atlas = _of_run(source, against, data)
+        main = data.of(source)
+        atlas, part = _of_run(main, against, data), main.part
     else:
         kind = "image" if extras.captions and extras.images else "sample"
         atlas = _of_file(source, against, data, kind)
@@ -75,12 +77,11 @@ def atlas_of(
         about = [*atlas.story.about, f"Partners in another seed are from {other_seed.name}."]
         story = replace(atlas.story, about=about)
         atlas = replace(atlas, other_seed=returning(), story=story)
-    atlas = _with_extras(atlas, extras)
+    atlas = _with_extras(atlas, extras, part)
     return atlas if title is None else replace(atlas, title=title)
 
 
-def _of_run(folder: Path, against: Path | None, data: RunData) -> Atlas:
-    main = data.of(folder)
+def _of_run(main: RunSource, against: Path | None, data: RunData) -> Atlas:
     figures, why_not = main.evaluation()
     sources, notes = [main], [why_not]
     by_method = {main.method: headline_figures(figures)}
@@ -173,7 +174,7 @@ def _features(path: Path, data: RunData) -> Callable[[], FeatureLike]:
     return lambda: features
 
 
-def _with_extras(atlas: Atlas, extras: Extras) -> Atlas:
+def _with_extras(atlas: Atlas, extras: Extras, part: PartOf | None) -> Atlas:
     """The atlas with what files add; with captions, texts are theirs."""
     changed: dict[str, Any] = {}
     if extras.captions is not None:
@@ -187,6 +188,7 @@ def _with_extras(atlas: Atlas, extras: Extras) -> Atlas:
         class_names=extras.class_names,
         images=extras.images,
         ids=extras.ids,
+        part=part,
     )
     if extras.reference is not None:
         changed["reference"] = features_of_file(extras.reference)[0]

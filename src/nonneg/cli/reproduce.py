@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from nonneg.experiments.presets import presets
 from nonneg.experiments.reproduction import (
     PLANS,
     Curve,
     Filled,
     Laboratory,
+    check_place,
     filled,
     markdown,
     n_runs,
@@ -22,18 +24,21 @@ from nonneg.experiments.reproduction import (
 from nonneg.settings import nearest
 
 MODALITIES = "modalities"
+DEFAULT = "fashion-mnist"
 TABLES = (*PLANS, MODALITIES)
 
 
 def reproduce(
     table: Annotated[str, typer.Argument(help=f"One of: {', '.join(TABLES)}.")],
     preset: Annotated[
-        str, typer.Option(help="What the arms of the table change; not for modalities.")
-    ] = "fashion-mnist",
+        str | None,
+        typer.Option(help=f"What the arms change; not for modalities. [dim]default: {DEFAULT}[/]"),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many, from 0 on.")] = 3,
     budget: Annotated[
         float | None,
         typer.Option(
+            min=0,
             metavar="MINUTES",
             help="Begin nothing new after this. [dim]default: no limit[/]",
         ),
@@ -58,10 +63,13 @@ def reproduce(
 
     Example: nonneg reproduce supervised --preset digits --seeds 3
     """
-    if table not in TABLES:
-        raise ValueError(f"there is no table {table!r}; {nearest(table, TABLES)}")
-    if table == MODALITIES and set_:
-        raise ValueError("modalities has estimators, with their own defaults; leave --set out")
+    _check(table, preset, set_ or [])
+    preset = preset or DEFAULT
+    of_preset = table != MODALITIES
+    title = f"{table}-{preset}" if of_preset else table
+    command = f"nonneg reproduce {table}" + (f" --preset {preset}" if of_preset else "")
+    command += f" --seeds {seeds}" + "".join(f" --set {change}" for change in set_ or ())
+    check_place(title, out, command=command, n_seeds=seeds)
     console = Console()
     ends = float("inf") if budget is None else time.monotonic() + 60 * budget
     bar = Progress(
@@ -82,7 +90,6 @@ def reproduce(
         def may_begin() -> bool:
             return time.monotonic() < ends
 
-        command = f"nonneg reproduce {table}"
         if table == MODALITIES:
             # Imported on use: estimators bring scikit-learn along.
             from nonneg.experiments.reproduction.modalities import N_FITS, filled_modalities
@@ -102,12 +109,10 @@ def reproduce(
                 watch=watch,
             )
             found = filled(PLANS[table], lab, range(seeds))
-            command += f" --preset {preset}"
-    command += f" --seeds {seeds}" + "".join(f" --set {change}" for change in set_ or ())
+    console.print(Markdown(markdown(found, command=command)))
     path = write_table(found, out, command=command)
     if found.curves:
         _write_curves(found, path.with_suffix(".png"))
-    console.print(Markdown(markdown(found, command=command)))
     console.print(f"written to {path} and, with every setting, {path.with_suffix('.json')}")
     if found.missing:
         console.print(
@@ -115,6 +120,22 @@ def reproduce(
             "files that it names, the same command goes on",
             style="yellow",
         )
+
+
+def _check(table: str, preset: str | None, changes: list[str]) -> None:
+    if table not in TABLES:
+        raise ValueError(f"there is no table {table!r}; {nearest(table, TABLES)}")
+    if table == MODALITIES and (preset or changes):
+        raise ValueError(
+            "modalities has estimators, with their own defaults; leave --preset and --set out"
+        )
+    known = [known.name for known in presets()]
+    if preset is not None and preset not in known:
+        raise ValueError(
+            f"there is no preset {preset!r}; {nearest(preset, known)}; CL and NCL are made of each"
+        )
+    if any(change.partition("=")[0].strip() == "seed" for change in changes):
+        raise ValueError("seeds of a table are 0, 1, …; say how many with --seeds")
 
 
 def _write_curves(found: Filled, path: Path) -> None:

@@ -93,7 +93,7 @@ def load(
             f"cannot read {path}; give a .npy, .npz or .parquet file or a folder of images"
         )
     if split != "train":
-        raise ValueError(f"{path} is one set without a {split} split; give its test file by path")
+        raise ValueError(f"{path} is one set without a {split} split; name a set that has one")
     return read_vectors(path) if path.suffix == ".parquet" else read_array(path)
 
 

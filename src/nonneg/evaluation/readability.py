@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from nonneg import metrics
 from nonneg.evaluation.figure import Figure, Figures
-from nonneg.evaluation.subject import NotMeasurableError, Subject, whole
+from nonneg.evaluation.subject import NotMeasurableError, Subject, has_classes, whole
 
 
 def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
     """Sparsity, dead features, class consistency, purity, correlation and rank of test features.
 
-    Without labels, those that need none.
+    Without labels, or with one class only, those that need none.
     """
     z = subject.new_encoded.features
     watch("sparsity")
@@ -28,7 +28,7 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
             beside={"n_alive": sparsity.n_alive, "n_dead": sparsity.n_dead},
         ),
     }
-    if subject.test.labels is not None:
+    if has_classes(subject.test):
         figures |= _of_classes(subject, watch)
     watch("correlation and rank")
     reference = whole(subject.test).flatten(1).float()

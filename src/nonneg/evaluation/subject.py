@@ -106,9 +106,16 @@ class Subject:
         return encoded if self.classifier is None else self.classifier.as_read(encoded)
 
 
+def has_classes(data: Data) -> bool:
+    """Whether samples have labels that tell some of them from others."""
+    return data.labels is not None and bool((data.labels != data.labels[0]).any())
+
+
 def _labels(data: Data) -> Tensor:
     if data.labels is None:
         raise NotMeasurableError(f"{data.name} has no labels")
+    if not has_classes(data):
+        raise NotMeasurableError(f"{data.name} has one class only; give labels of at least two")
     return data.labels
 
 

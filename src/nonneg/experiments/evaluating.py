@@ -51,8 +51,7 @@ def evaluate_run(
         folder: Of a finished run.
         only: Names of sections; None means all but those made on request.
         settings: Sizes and seeds.
-        source: Data to measure on, for runs that do not say on what they were trained; for fitted
-            runs a file of test vectors.
+        source: Data to measure on: a file of test samples, or a set with both splits.
         transfer_to: Another set; None means the usual one, if its files are there.
         split: ``"test"``, or ``"held-out"`` for samples that were kept out of the training set:
             the ones to tune on.
@@ -126,14 +125,29 @@ def _counts(subject: Subject) -> dict[str, Any]:
 
 
 def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
-    """What the file holds about these weights and this data; nothing otherwise."""
+    """What the file holds about these weights; nothing where it is about earlier ones.
+
+    Raises:
+        ValueError: If it is about these weights on other data, which would be lost.
+    """
     if path.exists():
         found = Evaluation.read(path)
-        same_data = all(found.data.get(key) == counts[key] for key in ("train", "test"))
-        if found.model == model and same_data:
+        if found.model == model:
+            for key in ("train", "test"):
+                if found.data.get(key) != counts[key]:
+                    raise ValueError(
+                        f"{path} has figures of another {key} set ({_named(found.data.get(key))}, "
+                        f"now {_named(counts[key])}); give it another name to keep it, or remove it"
+                    )
             found.data = counts
             return found
     return Evaluation(model, counts)
+
+
+def _named(part: Any) -> str:  # noqa: ANN401
+    if not isinstance(part, dict):
+        return "unknown"
+    return f"{part.get('name')} with {part.get('n_samples')} samples"
 
 
 def _write_ranking(path: Path, subject: Subject) -> None:

@@ -32,7 +32,8 @@ def run_data(
 
     Args:
         run: Trained or fitted.
-        source: Other data: a set with both splits, or for fitted runs a file of test vectors.
+        source: Other data: a file of test samples, beside which the run's own training set stays,
+            or a set with both splits.
         split: ``"test"``, or ``"held-out"`` for samples that were kept out of training.
         data_dir: Where data sets lie.
 
@@ -46,11 +47,20 @@ def run_data(
         raise ValueError(
             f"{run.folder} does not say on what data it was trained; name it with --data"
         )
-    if source is not None:
+    if experiment is None or (source is not None and not _is_file(source)):
+        assert source is not None
         return _both_splits(source, data_dir)
-    assert experiment is not None
+    if source is not None and split != "test":
+        raise ValueError(f"{source} takes the place of the test set; leave out --split {split}")
     train = load_split(experiment.data, "train", data_dir)
+    if source is not None:
+        return train, _tested_instead(train, source)
     if split == "test":
+        if _is_file(experiment.data.name):
+            raise ValueError(
+                f"{run.folder} learnt from {experiment.data.name}, which has no test split; name a "
+                "file of test samples with --data"
+            )
         return train, load_split(experiment.data, "test", data_dir)
     if not experiment.data.held_out:
         raise ValueError(f"{run.folder} kept no samples out of training; data.held_out was 0")
@@ -97,6 +107,28 @@ def _of_vectors(
     if len(train) > _MOST_VECTORS:
         train = subset(train, permutation(len(train), seed=0)[:_MOST_VECTORS].sort().values)
     return train, test
+
+
+def _is_file(source: str) -> bool:
+    return source not in data.names() and Path(source).expanduser().is_file()
+
+
+def _tested_instead(train: Data, source: str) -> Data:
+    """The samples of a file, whose classes have to be those of the training set."""
+    test = data.load(source)
+    data.check(test)
+    if test.sample_shape != train.sample_shape:
+        raise ValueError(
+            f"{source} has samples of shape {test.sample_shape}, the run learnt from "
+            f"{train.sample_shape}"
+        )
+    named = (test.class_names, train.class_names)
+    if all(named) and named[0] != named[1]:
+        raise ValueError(
+            f"{source} names other classes than {train.name}, or in another order; write both "
+            "files with the same class_names"
+        )
+    return test
 
 
 def _both_splits(source: str, data_dir: str | Path | None) -> tuple[Data, Data]:

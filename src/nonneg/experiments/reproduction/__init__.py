@@ -5,7 +5,7 @@ from nonneg.experiments.reproduction.filling import Filled, filled, n_runs
 from nonneg.experiments.reproduction.laboratory import Laboratory
 from nonneg.experiments.reproduction.plan import Arm, Grid, Plan
 from nonneg.experiments.reproduction.tables import PLANS
-from nonneg.experiments.reproduction.writing import markdown, write_table
+from nonneg.experiments.reproduction.writing import check_place, markdown, write_table
 
 __all__ = [
     "PLANS",
@@ -15,6 +15,7 @@ __all__ = [
     "Grid",
     "Laboratory",
     "Plan",
+    "check_place",
     "filled",
     "markdown",
     "n_runs",

@@ -1,5 +1,6 @@
 """How is a filled table kept? As Markdown that a person reads, and as JSON with every setting."""
 
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -7,18 +8,76 @@ from typing import Any
 from nonneg.evaluation.comparison import ComparedFigure, compared
 from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.filling import Filled
-from nonneg.files import write_bytes, write_json
+from nonneg.files import read_json, write_bytes, write_json
 
 # With more arms than this, arms are rows and figures columns.
 _MAX_COLUMNS = 2
 
 
+def check_place(title: str, out: Path, *, command: str, n_seeds: int) -> None:
+    """Raise, before any work, where a table would replace one of other settings or more seeds.
+
+    Args:
+        title: What its files are called.
+        out: The folder that they go to.
+        command: That makes it.
+        n_seeds: That it will have.
+    """
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder for the table")
+    path = out / f"{title}.json"
+    kept = _kept(path)
+    if kept is None:
+        return
+    if _but_seeds(kept["command"]) != _but_seeds(command):
+        raise ValueError(
+            f"{path} was made by `{kept['command']}`; keep this table elsewhere with --out, or "
+            "remove the other"
+        )
+    if len(kept["seeds"]) > n_seeds:
+        raise ValueError(
+            f"{path} has {len(kept['seeds'])} seeds; ask for as many with --seeds, keep this table "
+            "elsewhere with --out, or remove the other"
+        )
+
+
 def write_table(table: Filled, out: Path, *, command: str) -> Path:
-    """Write a table into a folder as ``TITLE.md`` and ``TITLE.json``; gives the first's path."""
-    write_json(out / f"{table.title}.json", as_json(table, command=command))
+    """Write a table into a folder as ``TITLE.md`` and ``TITLE.json``; gives the first's path.
+
+    Raises:
+        ValueError: If the table that is there holds more.
+    """
+    content = as_json(table, command=command)
+    kept = _kept(out / f"{table.title}.json")
+    if kept is not None and _n_runs(kept) > _n_runs(content):
+        raise ValueError(
+            f"{out / table.title}.json has figures of {_n_runs(kept)} runs, this table of "
+            f"{_n_runs(content)}: it was left as it is; remove it, or give more time with --budget"
+        )
+    write_json(out / f"{table.title}.json", content)
     path = out / f"{table.title}.md"
     write_bytes(path, (markdown(table, command=command) + "\n").encode())
     return path
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    """The table of a file, or None where there is none."""
+    if not path.exists():
+        return None
+    kept = read_json(path)
+    if not isinstance(kept, dict) or not {"command", "seeds", "arms"} <= set(kept):
+        raise ValueError(
+            f"{path} is no table of nonneg reproduce; remove it, or choose another --out"
+        )
+    return kept
+
+
+def _but_seeds(command: str) -> str:
+    return re.sub(r" --seeds \d+", "", command)
+
+
+def _n_runs(table: dict[str, Any]) -> int:
+    return sum(len(arm["figures"]) for arm in table["arms"].values())
 
 
 def markdown(table: Filled, *, command: str) -> str:
