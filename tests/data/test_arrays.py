@@ -73,6 +73,15 @@ def test_npz_with_labels_and_names(tmp_path):
     check(data)
 
 
+def test_words_as_labels_are_numbered_in_sorted_order(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, inputs=np.eye(3, dtype=np.float32), labels=np.array(["dog", "ant", "dog"]))
+    data = read_array(path)
+    assert data.labels.tolist() == [1, 0, 1]
+    assert data.class_names == ("ant", "dog")
+    check(data)
+
+
 def test_the_only_array_of_an_npz_serves_as_inputs(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", np.eye(2))
     assert len(read_array(tmp_path / "a.npz")) == 2
@@ -120,9 +129,13 @@ def test_arrays_that_no_data_set_can_have(tmp_path, array, sentence):
     ("labels", "sentence"),
     [
         (np.array([0, 1]), "has labels of shape (2,) for 3 samples; give one a sample, (3,)"),
-        (np.array([0, 1.5, 2]), "has labels of type float64; give whole numbers"),
-        (np.array(["a", "b", "c"]), "has labels of type str32; give whole numbers"),
-        (np.array([True, False, True]), "has labels of type bool; give whole numbers"),
+        (np.array([0, 1.5, 2]), "has labels of type float64; give whole numbers or words"),
+        (np.array([b"a", b"b", b"a"]), "has labels of type bytes8; give whole numbers or words"),
+        (
+            np.array(["a", "b", "c"]),
+            "has the label 'c', which is none of its class_names; add it there",
+        ),
+        (np.array([True, False, True]), "has labels of type bool; give whole numbers or words"),
         (np.array([0, -3, 2]), "has the label -3; labels count from 0"),
         (np.array([0, 1, 2]), "has the label 2 but names only for classes 0 to 1"),
     ],
@@ -163,8 +176,12 @@ def test_npy_files_that_are_cut_off(tmp_path, monkeypatch, mapped, keep):
 def test_npz_files_that_are_cut_off(tmp_path, keep):
     path = tmp_path / "cut.npz"
     np.savez_compressed(path, inputs=np.random.default_rng(0).random((20, 5)))
-    path.write_bytes(path.read_bytes()[:keep])
-    assert failure(path).startswith(f"{path} is not a readable .npz file: ")
+    whole = path.read_bytes()
+    for content in (whole[:keep], whole[-keep:][:-1], b"no archive"):
+        path.write_bytes(content)
+        assert failure(path) == (
+            f"{path} is not a readable .npz file: it may be cut short or damaged; write it again"
+        )
 
 
 def test_npz_files_with_changed_bytes(tmp_path):
@@ -173,7 +190,7 @@ def test_npz_files_with_changed_bytes(tmp_path):
     content = bytearray(path.read_bytes())
     content[200:210] = bytes(255 - byte for byte in content[200:210])
     path.write_bytes(content)
-    assert failure(path).startswith(f"{path} is not a readable .npz file: ")
+    assert failure(path).startswith(f"{path} is not a readable .npz file: it may be damaged; write")
 
 
 def test_an_archive_and_an_array_under_each_others_name(tmp_path):

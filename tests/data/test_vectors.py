@@ -5,7 +5,15 @@ import pytest
 import torch
 from scipy import sparse
 
-from nonneg.data import Data, VectorData, load, numbered, read_labels, read_vectors
+from nonneg.data import (
+    Data,
+    VectorData,
+    load,
+    numbered,
+    read_array,
+    read_labels,
+    read_vectors,
+)
 
 X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
 
@@ -59,6 +67,25 @@ def test_words_as_labels_are_numbered(tmp_path):
     found = read_vectors(path)
     assert found.labels.tolist() == [1, 0, 1]
     assert found.class_names == ("a", "b")
+
+
+@pytest.mark.parametrize("read", [read_vectors, read_array])
+def test_words_have_the_numbers_of_the_class_names_beside(tmp_path, read):
+    words = np.array(["b", "a", "b"])
+    path = saved(tmp_path / "x.npz", inputs=X[:3], labels=words, class_names=["c", "b", "a"])
+    assert read(path).labels.tolist() == [1, 2, 1]
+    assert read(path).class_names == ("c", "b", "a")
+    path = saved(tmp_path / "x.npz", inputs=X[:3], labels=words, class_names=["c", "b"])
+    with pytest.raises(ValueError, match="the label 'a', which is none of its class_names; add"):
+        read(path)
+    path = saved(tmp_path / "x.npz", inputs=X[:3], labels=words[:, None])
+    with pytest.raises(ValueError, match=r"labels of shape \(3, 1\) for 3 samples"):
+        read(path)
+
+
+def test_labels_are_no_nan(tmp_path):
+    path = saved(tmp_path / "x.npz", inputs=X[:2], labels=np.array([0, np.nan]))
+    assert failure(path) == f"{path} has labels that are NaN; give each sample a number or a word"
 
 
 def test_it_is_a_data_set():
@@ -137,7 +164,11 @@ def test_one_sentence_for_what_cannot_be_read(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no file none\.npy"):
         read_vectors("none.npy")
     (tmp_path / "x.csv").write_text("1")
-    assert "give a .npy, .npz, .parquet file" in failure(tmp_path / "x.csv")
+    assert "give a .npy, .npz or .parquet file" in failure(tmp_path / "x.csv")
+    with pytest.raises(IsADirectoryError, match=r"is a folder; give a \.npy, \.npz or \.parquet"):
+        read_vectors(tmp_path)
+    with pytest.raises(IsADirectoryError, match=r"is a folder; give a \.npy or text file"):
+        read_labels(tmp_path)
     np.save(tmp_path / "x.npy", X[0])
     assert failure(tmp_path / "x.npy").endswith("holds an array of shape (4,); give vectors (n, d)")
     assert failure(tmp_path / "x.npy", column="a").endswith("leave out --column a")

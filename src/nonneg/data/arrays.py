@@ -12,9 +12,12 @@ from torch import Tensor
 
 from nonneg.data.checking import check_inputs, check_labels
 from nonneg.data.dataset import ArrayData
+from nonneg.data.numbering import numbered_words
 
 Array = npt.NDArray[Any]
 
+# What reading an archive raises where bytes are missing or changed.
+DAMAGED = (EOFError, OSError, zipfile.BadZipFile, zlib.error)
 _MAPPED_FROM = 1 << 28  # bytes; a smaller file is read at once, which is quicker to fetch from
 
 
@@ -22,8 +25,9 @@ def read_array(path: str | Path) -> ArrayData:
     """The samples of a ``.npy`` file, or of a ``.npz`` file with labels where it has them.
 
     A ``.npz`` file holds ``inputs`` (or one array of any name) and, as it likes, ``labels`` (whole
-    numbers from 0) and ``class_names``. Grey images ``uint8 (n, h, w)`` are given a channel. A
-    large ``.npy`` file is mapped, not read. Values are looked at by ``check``, not here.
+    numbers from 0, or words) and ``class_names``; words without those are numbered in sorted order.
+    Grey images ``uint8 (n, h, w)`` are given a channel. A large ``.npy`` file is mapped, not read.
+    Values are looked at by ``check``, not here.
 
     Args:
         path: Inputs are ``(n, d)`` floats, or ``(n, c, h, w)`` bytes or floats in [0, 1].
@@ -33,8 +37,9 @@ def read_array(path: str | Path) -> ArrayData:
     inputs = _with_channel(named["inputs"])
     check_inputs(str(path), inputs.shape, inputs.dtype.name)
     class_names = tuple(str(name) for name in named.get("class_names", ()))
-    labels = _labels(path, named["labels"]) if "labels" in named else None
-    if labels is not None:
+    labels = None
+    if "labels" in named:
+        labels, class_names = _classes(path, named["labels"], class_names)
         check_labels(str(path), labels, len(inputs), class_names)
     return ArrayData(_as_tensor(inputs), labels=labels, name=path.stem, class_names=class_names)
 
@@ -53,11 +58,33 @@ def npy_array(path: Path) -> Array:
 
 def npz_arrays(path: Path) -> dict[str, Array]:
     """The arrays of a ``.npz`` file by name; an error names the file."""
+    if not zipfile.is_zipfile(path):
+        # NumPy takes whatever it does not know for a pickle, and says so.
+        raise ValueError(
+            f"{path} is not a readable .npz file: it may be cut short or damaged; write it again"
+        )
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGED as error:
+        raise ValueError(
+            f"{path} is not a readable .npz file: it may be damaged; write it again ({error})"
+        ) from error
+    except ValueError as error:
         raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+
+
+def check_is_file(path: Path, kinds: str) -> None:
+    """Raise a sentence where there is a folder or nothing.
+
+    Args:
+        path: Where a file should be.
+        kinds: What to give instead of a folder, such as ``".npy or text"``.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give a {kinds} file")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
 
 
 def _named(path: Path, arrays: dict[str, Array]) -> dict[str, Array]:
@@ -77,10 +104,16 @@ def _with_channel(inputs: Array) -> Array:
     return inputs[:, None] if is_grey else inputs
 
 
-def _labels(path: Path, labels: Array) -> Tensor:
+def _classes(
+    path: Path, labels: Array, class_names: tuple[str, ...]
+) -> tuple[Tensor, tuple[str, ...]]:
+    if labels.dtype.kind == "U":
+        return numbered_words(str(path), labels, class_names)
     if not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(f"{path} has labels of type {labels.dtype.name}; give whole numbers")
-    return torch.from_numpy(labels.astype(np.int64))
+        raise ValueError(
+            f"{path} has labels of type {labels.dtype.name}; give whole numbers or words"
+        )
+    return torch.from_numpy(labels.astype(np.int64)), class_names
 
 
 def _as_tensor(inputs: Array) -> Tensor:

@@ -9,12 +9,13 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.data.arrays import Array, npy_array, npz_arrays
+from nonneg.data.arrays import Array, check_is_file, npy_array, npz_arrays
 from nonneg.data.checking import check_labels
-from nonneg.data.labels import numbered
+from nonneg.data.numbering import numbered, numbered_words
 from nonneg.data.parquet import parquet_vectors
 
 SUFFIXES = (".npy", ".npz", ".parquet")
+KINDS = ".npy, .npz or .parquet"
 
 # What SciPy calls the parts of a sparse array in its files.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
@@ -75,10 +76,9 @@ def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
         ValueError: It holds no vectors ``(n, d)``, or several arrays that could be meant.
     """
     path = Path(path).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    check_is_file(path, KINDS)
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"cannot read vectors from {path}; give a {', '.join(SUFFIXES)} file")
+        raise ValueError(f"cannot read vectors from {path}; give a {KINDS} file")
     if column is not None and path.suffix == ".npy":
         raise ValueError(f"{path} holds one array without a name; leave out --column {column}")
     beside: dict[str, Array] = {}
@@ -92,10 +92,21 @@ def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
     _check(path, vectors)
     if "labels" not in beside:
         return VectorData(vectors, name=path.name)
-    (labels,), found = numbered(beside["labels"])
-    class_names = tuple(str(name) for name in beside.get("class_names", found))
+    class_names = tuple(str(name) for name in beside.get("class_names", ()))
+    labels, class_names = _classes(path, beside["labels"], class_names)
     check_labels(str(path), labels, vectors.shape[0], class_names)
     return VectorData(vectors, labels, name=path.name, class_names=class_names)
+
+
+def _classes(
+    path: Path, labels: Array, class_names: tuple[str, ...]
+) -> tuple[Tensor, tuple[str, ...]]:
+    if labels.dtype.kind == "U":
+        return numbered_words(str(path), labels, class_names)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError(f"{path} has labels that are NaN; give each sample a number or a word")
+    (numbers,), found = numbered(labels)
+    return numbers, class_names or found
 
 
 def _from_npz(path: Path, arrays: dict[str, Array], column: str | None) -> Any:  # noqa: ANN401
