@@ -85,6 +85,16 @@ def test_settings_of_the_machine_do_not_belong_to_the_run(place):
     assert experiment.estimator_arguments["random_state"] == 3
 
 
+def test_a_failure_after_the_fit_leaves_no_folder(place, monkeypatch):
+    def fail(*_):
+        raise ValueError("nothing could be measured")
+
+    monkeypatch.setattr("nonneg.experiments.fitting._active", fail)
+    with pytest.raises(ValueError, match="nothing could be measured"):
+        fitted(place)
+    assert not (place / "run").exists()
+
+
 def test_a_failed_fit_leaves_no_folder_and_takes_nothing_from_others(place):
     np.save(place / "x.npy", np.ones((20, 3)))
     with pytest.raises(ValueError, match="constant"):

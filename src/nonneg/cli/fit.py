@@ -48,7 +48,9 @@ def fit(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="An argument of nonneg.NCL, or seed; repeatable."
+            "--set",
+            metavar="KEY=VALUE",
+            help="An argument of nonneg.NCL, with seed for random_state; repeatable.",
         ),
     ] = None,
 ) -> None:

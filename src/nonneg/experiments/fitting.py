@@ -13,7 +13,7 @@ from nonneg import metrics
 from nonneg.data import Data
 from nonneg.data.subset import permutation
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE
-from nonneg.experiments.vector_sets import learnt_from, vector_sets
+from nonneg.experiments.vector_sets import check_pairs, learnt_from, vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment
 from nonneg.files import read_json
 from nonneg.training.run_folder import RUN_FILE, RunFolder
@@ -71,6 +71,7 @@ def fit_run(
     train, test = vector_sets(experiment.data)
     n_train, n_test = len(train), 0 if test is None else len(test)
     ncl = NCL(**experiment.estimator_arguments, **(machine or {}))
+    check_pairs(ncl.pairs, experiment.data, train)
     with _claimed(folder, settings):
         if is_fitted(folder.path):
             done = NCL.load(folder.path)
@@ -80,7 +81,8 @@ def fit_run(
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", UserWarning)
             ncl.fit(given.vectors, given.y, graph=given.graph, index_pairs=given.index_pairs)
-    seconds = round(time.perf_counter() - began, 3)
+        seconds = round(time.perf_counter() - began, 3)
+        active = _active(ncl, train if test is None else test)
     folder.write_history(_history(ncl, n_train, seconds))
     _put(folder.path, ncl)
     notes = (*given.notes, *(f"warning: {warning.message}" for warning in said))
@@ -90,7 +92,7 @@ def fit_run(
         is_new=True,
         n_train=n_train,
         n_test=n_test,
-        active_per_sample=_active(ncl, train if test is None else test),
+        active_per_sample=active,
         seconds=seconds,
         notes=notes,
     )

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg.data import Data, Subset, VectorData, numbered, read_labels, read_vectors, split_off
-from nonneg.data.arrays import npy_array
+from nonneg.data.arrays import DAMAGED, npy_array
 from nonneg.data.checking import check_labels
 from nonneg.experiments.vector_settings import VectorFiles
 
 MOST_KEPT_OUT = 10_000
+# The options of the command line that say what belongs together.
+_OPTIONS = {"labels": "--labels", "graph": "--graph", "index": "--index-pairs"}
 
 
 class LearntFrom(NamedTuple):
@@ -35,10 +37,11 @@ def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
     first set.
 
     Raises:
-        ValueError: If files do not fit each other.
+        ValueError: If files do not fit each other, or hold what is no number.
     """
     whole = read_vectors(files.vectors, column=files.column)
     test = read_vectors(files.test, column=files.column) if files.test else None
+    _check_finite(files, whole, test)
     if test is not None and test.sample_shape != whole.sample_shape:
         raise ValueError(
             f"{files.test} has {test.sample_shape[0]} columns, {files.vectors} has "
@@ -51,6 +54,29 @@ def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
     if test is not None:
         n_kept_out = 0
     return split_off(whole, n_kept_out) if n_kept_out else (whole, test)
+
+
+def check_pairs(pairs: str, files: VectorFiles, train: Data) -> None:
+    """Raise a sentence with the option to add or to leave out, unless all that pairs need is there.
+
+    Args:
+        pairs: What belongs together, see :class:`nonneg.NCL`.
+        files: Where graph and index pairs lie.
+        train: The first of :func:`vector_sets`, with labels where there are any.
+    """
+    is_given = {
+        "labels": train.labels is not None,
+        "graph": files.graph is not None,
+        "index": files.index_pairs is not None,
+    }
+    if not is_given.get(pairs, True):
+        raise ValueError(f"--pairs {pairs} needs a file: add {_OPTIONS[pairs]} FILE")
+    for other in ("graph", "index"):
+        if is_given[other] and other != pairs:
+            raise ValueError(
+                f"{_OPTIONS[other]} was given, but --pairs {pairs} does not use it; write --pairs "
+                f"{other} or leave it out"
+            )
 
 
 def learnt_from(files: VectorFiles, train: Data) -> LearntFrom:
@@ -81,6 +107,15 @@ def learnt_from(files: VectorFiles, train: Data) -> LearntFrom:
     return LearntFrom(vectors, labels, graph, index_pairs, tuple(filter(None, notes)))
 
 
+def _check_finite(files: VectorFiles, whole: VectorData, test: VectorData | None) -> None:
+    # Imported on use: scikit-learn takes a third of the time of all imports.
+    from nonneg.estimators.vectors import check_finite
+
+    check_finite(whole.vectors, files.vectors)
+    if test is not None:
+        check_finite(test.vectors, str(files.test))
+
+
 def _labelled(
     files: VectorFiles, whole: VectorData, test: VectorData | None
 ) -> tuple[VectorData, VectorData | None]:
@@ -108,10 +143,12 @@ def _as_written(data: VectorData | None) -> NDArray[Any] | None:
 
 def _graph(path: Path, n_samples: int) -> sparse.csr_array:
     try:
-        graph = sparse.csr_array(sparse.load_npz(path))
-    except (ValueError, OSError, KeyError, TypeError) as error:
+        with path.open("rb") as file:
+            graph = sparse.csr_array(sparse.load_npz(file))
+    except (ValueError, KeyError, TypeError, *DAMAGED) as error:
         raise ValueError(
-            f"{path} is not a sparse matrix; write one with scipy.sparse.save_npz ({error})"
+            f"{path} cannot be read as a sparse matrix: it is something else, cut short or "
+            "damaged; write one with scipy.sparse.save_npz"
         ) from error
     if graph.shape != (n_samples, n_samples):
         raise ValueError(
@@ -136,4 +173,9 @@ def _renumbered(pairs: NDArray[Any], rows: NDArray[Any], n_samples: int) -> NDAr
 
 
 def _left_out(what: str, n: int, of: int) -> str:
+    if 0 < n == of:
+        raise ValueError(
+            f"all {of:,} {what} touch samples that are kept for testing; use --test-share 0 or "
+            "--test to keep none"
+        )
     return f"{n:,} of {of:,} {what} touch samples that are kept for testing: left out" if n else ""

@@ -6,12 +6,21 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue
 
+from nonneg.data.arrays import check_is_file
+from nonneg.data.vectors import KINDS
 from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.settings import Settings, with_overrides
 
 # Arguments of the estimator that do not change what it learns.
 _MACHINE = ("device", "sparse_output", "verbose")
-_FILES = ("vectors", "labels", "test", "test_labels", "graph", "index_pairs")
+_FILES = {
+    "vectors": KINDS,
+    "labels": ".npy or text",
+    "test": KINDS,
+    "test_labels": ".npy or text",
+    "graph": ".npz",
+    "index_pairs": ".npy",
+}
 
 
 class VectorFiles(Settings):
@@ -35,9 +44,9 @@ class VectorFiles(Settings):
         """The files of a command line: paths made whole, digests taken.
 
         Raises:
-            FileNotFoundError: One of them is not there.
+            OSError: One of them is not there, or a folder.
         """
-        paths = {key: _whole(given[key]) for key in _FILES if given.get(key) is not None}
+        paths = {key: _whole(given[key], key) for key in _FILES if given.get(key) is not None}
         files = cls.read({**given, **{key: str(path) for key, path in paths.items()}})
         digests = {key: digest_of_file(path) for key, path in paths.items()}
         return files.model_copy(update={"digests": digests})
@@ -45,7 +54,7 @@ class VectorFiles(Settings):
     def check_unchanged(self) -> None:
         """Raise a sentence for the first file that is gone or is not what it was."""
         for key, digest in self.digests.items():
-            path = _whole(getattr(self, key))
+            path = _whole(getattr(self, key), key)
             if digest_of_file(path) != digest:
                 raise ValueError(
                     f"{path} has changed since the run was fitted to it; fit again, or name other "
@@ -82,8 +91,8 @@ def vector_experiment(
 ) -> tuple[VectorExperiment, dict[str, Any]]:
     """The experiment of some files and ``key=value`` settings, and the settings of the machine.
 
-    Keys are the arguments of :class:`nonneg.NCL`, and ``seed``. Without ``pairs``, a graph or
-    index pairs are used where they are given, and neighbours otherwise.
+    Keys are the arguments of :class:`nonneg.NCL`, with ``seed`` for ``random_state``. Without
+    ``pairs``, a graph or index pairs are used where they are given, and neighbours otherwise.
 
     Args:
         files: Where the data lies.
@@ -102,7 +111,10 @@ def vector_experiment(
     default: dict[str, Any] = NCL().get_params() | {"seed": 0}
     default["pairs"] = "graph" if files.graph else "index" if files.index_pairs else "neighbors"
     del default["random_state"]
-    settings = FitSettings.read(with_overrides(default, assignments)).model_dump(mode="json")
+    values = with_overrides(default, assignments)
+    if "random_state" in values:
+        raise ValueError("random_state is called seed here; set seed to a whole number from 0 on")
+    settings = FitSettings.read(values).model_dump(mode="json")
     seed = settings.pop("seed")
     machine = {key: settings.pop(key) for key in _MACHINE}
     experiment = VectorExperiment(
@@ -115,8 +127,7 @@ def vector_experiment(
     return experiment, machine
 
 
-def _whole(path: str | Path) -> Path:
-    found = Path(path).expanduser().resolve()
-    if not found.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    return found
+def _whole(path: str | Path, key: str) -> Path:
+    given = Path(path).expanduser()
+    check_is_file(given, _FILES[key])
+    return given.resolve()
