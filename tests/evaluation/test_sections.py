@@ -173,6 +173,21 @@ def test_one_class_only_leaves_what_needs_no_classes():
     assert "class_consistency" not in figures
 
 
+def test_small_classes_cap_precision_and_the_cap_is_shown():
+    labels = torch.tensor([0] * 4 + [1] * 6 + [2] * 30)
+    vectors = ArrayData(torch.rand(40, 6), labels=labels, name="vectors")
+    learner = Encoder(EncoderSettings(), (6,), backbone=torch.nn.Linear(6, 4))
+    settings = EvaluationSettings(k=10)
+    found = SECTIONS["neighbours"](Subject(learner, vectors, vectors, settings), lambda _: None)
+    assert found["precision_features"].beside["most"] == pytest.approx(
+        (4 * 0.3 + 6 * 0.5 + 30 * 1.0) / 40
+    )
+    assert "most" not in found["map_features"].beside
+    settings = EvaluationSettings(k=3)
+    found = SECTIONS["neighbours"](Subject(learner, vectors, vectors, settings), lambda _: None)
+    assert found["precision_features"].beside["most"] is None
+
+
 def test_without_labels_there_is_what_needs_none():
     vectors = ArrayData(torch.rand(30, 6), name="bare")
     learner = Encoder(EncoderSettings(), (6,), backbone=torch.nn.Linear(6, 4))

@@ -27,7 +27,7 @@ def compare(
     with it. A winner is marked with * only where the 95 % interval of the paired differences leaves
     out zero, which takes at least three seeds.
 
-    Example: nonneg compare runs/fashion-mnist-cl-* runs/fashion-mnist-ncl-*
+    Example: nonneg compare runs/fashion-mnist-cl* runs/fashion-mnist-ncl*
     """
     comparison = compare_runs(runs, split=split)
     console = Console()
@@ -53,7 +53,7 @@ def compare(
 
 def _table(comparison: Comparison, only: str | None) -> Table:
     names = [group.name for group in comparison.groups]
-    seeds = " · ".join(f"{group.name}: {len(group.runs)} runs" for group in comparison.groups)
+    seeds = " · ".join(f"{group.name}: {_runs(len(group.runs))}" for group in comparison.groups)
     table = Table(title=escape(seeds), title_justify="left")
     table.add_column("figure", no_wrap=True)
     for name in names:
@@ -76,11 +76,15 @@ def _table(comparison: Comparison, only: str | None) -> Table:
     return table
 
 
+def _runs(n: int) -> str:
+    return "1 run" if n == 1 else f"{n} runs"
+
+
 def _spread(row: ComparedFigure, group: str) -> str:
     spread: Spread | None = row.spreads[group]
     if spread is None:
         return "–"
-    text = _with_std(spread.mean, spread.std, row)
+    text = _with_std(spread.mean, spread.std, row) + (" %" if row.is_rate else "")
     return f"[bold green]{text} *[/]" if row.winner == group else text
 
 
@@ -88,12 +92,14 @@ def _difference(row: ComparedFigure, difference: Difference | None) -> str:
     if difference is None:
         return "–"
     sign = "+" if difference.mean >= 0 else "−"
-    return sign + _with_std(abs(difference.mean), difference.std, row)
+    # Of two percentages the difference is in points, not in percent of anything.
+    unit = " points" if row.is_rate else ""
+    return sign + _with_std(abs(difference.mean), difference.std, row) + unit
 
 
 def _with_std(mean: float, std: float | None, row: ComparedFigure) -> str:
     if row.is_rate:
-        return f"{100 * mean:.2f}" + ("" if std is None else f" ± {100 * std:.2f}") + " %"
+        return f"{100 * mean:.2f}" + ("" if std is None else f" ± {100 * std:.2f}")
     return shown(mean) + ("" if std is None else f" ± {shown(std)}")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -94,23 +95,22 @@ def evaluate(
 
 
 def _table(evaluation: Evaluation, names: list[str], *, title: str) -> Table:
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("section", style="dim")
+    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
     table.add_column("figure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("read against", style="dim")
     for name in names:
         section = evaluation.sections.get(name)
-        for number, (key, figure) in enumerate(section.figures.items() if section else ()):
-            heading = "" if number else name
-            table.add_row(heading, key, figure.text(), escape(_beside(figure)))
         if section:
+            table.add_row(f"[bold]{name}[/]")
+            for key, figure in section.figures.items():
+                table.add_row(key, figure.text(), escape(_beside(figure)))
             table.add_section()
     return table
 
 
 # Beside a rate these are rates too.
-_ALSO_RATES = ("null", "std", "clean", *(f"severity {s}" for s in range(1, 6)))
+_ALSO_RATES = ("null", "std", "clean", "most", *(f"severity {s}" for s in range(1, 6)))
 
 
 def _beside(figure: Figure) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from nonneg import metrics
 from nonneg.evaluation.few_labels import few_label_probe
@@ -99,13 +100,20 @@ def neighbours(subject: Subject, watch: Watch) -> Figures:
         )
         both = metrics.precision_and_map_at_k(queries, labels, settings.k)
         for name, found in zip(("precision", "map"), both, strict=True):
+            beside: Beside = {"k": found.k, "n_zero_rows": found.n_zero_rows}
+            if name == "precision":
+                beside = {"k": found.k, "most": _most_precise(labels, found.k), **beside}
             figures[f"{name}_{layer}"] = Figure(
-                found.value,
-                higher_is_better=True,
-                is_rate=True,
-                beside={"k": found.k, "n_zero_rows": found.n_zero_rows},
+                found.value, higher_is_better=True, is_rate=True, beside=beside
             )
     return figures
+
+
+def _most_precise(labels: Tensor, k: int) -> float | None:
+    """What precision@k can reach where classes have fewer than k others; None where that is 1."""
+    n_others = labels.bincount()[labels] - 1
+    most = float((n_others.clamp(max=k) / k).mean(dtype=torch.float64))
+    return most if most < 1 else None
 
 
 def sepin(subject: Subject, watch: Watch) -> Figures:
