@@ -1,3 +1,5 @@
+from typing import Annotated, Literal
+
 import pytest
 from pydantic import Field
 
@@ -12,6 +14,13 @@ class Inner(Settings):
 class Outer(Settings):
     seed: int = 0
     optimizer: Inner = Inner()
+
+
+class Many(Settings):
+    name: str
+    sizes: tuple[Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)], ...] = ()
+    level: Literal["auto", "none"] | int = "auto"
+    optimizer: Inner | None = None
 
 
 def test_values_reach_their_fields():
@@ -36,6 +45,41 @@ def test_values_reach_their_fields():
 def test_bad_values_are_one_sentence(values, sentence):
     with pytest.raises(ValueError, match=f"^{sentence}$"):
         Outer.read(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            {"name": "", "sizes": [2, -1]},
+            r"setting 'sizes\[1\]': input should be greater than or equal to 1, or input should be "
+            "greater than 0, got -1",
+        ),
+        (
+            {"name": "", "level": "x"},
+            "setting 'level': input should be 'auto' or 'none', or input should be a valid "
+            "integer, .*, got 'x'",
+        ),
+        (
+            {"name": "", "optimizer": {"lrr": 1}},
+            "unknown setting 'optimizer.lrr'; nearest: lr",
+        ),
+        (
+            {"name": "", "optimizer": {"lr": -1}},
+            "setting 'optimizer.lr': input should be greater than 0, got -1",
+        ),
+        ({"name": "", "optimizer": 3}, "setting 'optimizer': should be a group of settings, got 3"),
+        ({}, "the setting 'name' is missing; add it"),
+    ],
+)
+def test_a_key_is_shown_without_the_names_of_types(values, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        Many.read(values)
+
+
+def test_an_unknown_key_comes_before_the_one_that_it_was_meant_to_be():
+    with pytest.raises(ValueError, match=r"^unknown setting 'nme'; nearest: name$"):
+        Many.read({"nme": "x"})
 
 
 def test_settings_cannot_be_changed():

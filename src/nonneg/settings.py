@@ -3,9 +3,10 @@
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 
 class Settings(BaseModel):
@@ -100,25 +101,47 @@ def _parsed(text: str) -> Any:  # noqa: ANN401
 
 
 def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
-    first = error.errors()[0]
-    path = [str(part) for part in first["loc"]]
-    key = ".".join(path)
+    errors = error.errors()
+    # A mistyped key may be why another is missing, so it comes first.
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    key, inner = _place(model, first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"unknown setting {key!r}; {nearest(path[-1], _known_keys(model, path[:-1]))}"
+        wrong = str(first["loc"][-1])
+        whole = f"{key}.{wrong}" if key else wrong
+        return f"unknown setting {whole!r}; {nearest(wrong, inner.model_fields)}"
     if first["type"] == "missing":
-        return f"the setting {key!r} is missing"
-    reason = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"].lower()
+        return f"the setting {key!r} is missing; add it"
+    # Where one of several kinds of values would do, each has its own error.
+    same = [e for e in errors if _place(model, e["loc"])[0] == key and e["type"] != "missing"]
+    reason = ", or ".join(dict.fromkeys(_reason(e) for e in same))
     where = f"setting {key!r}: " if key else ""
     shown = "" if isinstance(first["input"], Mapping) else f", got {first['input']!r}"
     return f"{where}{reason}{shown}"
 
 
-def _known_keys(model: type[BaseModel], path: list[str]) -> list[str]:
-    """The field names of the model at a path of nested models."""
-    for part in path:
-        field = model.model_fields.get(part)
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
-    return list(model.model_fields)
+def _reason(error: ErrorDetails) -> str:
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    if error["type"] == "model_type":
+        return "should be a group of settings"
+    return error["msg"][:1].lower() + error["msg"][1:]
+
+
+def _place(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, type[BaseModel]]:
+    """The dotted key of an error without pydantic's names of types, and the model it lies in."""
+    key = ""
+    for part in loc:
+        if isinstance(part, int):
+            key += f"[{part}]"
+        elif part in model.model_fields:
+            key += f".{part}" if key else part
+            model = _inner_model(model.model_fields[part].annotation) or model
+    return key, model
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
+    """The model that a field holds, also where it may be None."""
+    for kind in (annotation, *get_args(annotation)):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+    return None
