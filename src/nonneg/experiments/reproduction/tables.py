@@ -193,7 +193,7 @@ SUPERVISED = Plan(
     name="supervised",
     about="Cross entropy (CE) and non-negative cross entropy (NCE), on the backbone and on an MLP "
     "(the projector), from scratch and from the contrastively trained encoder (CL) of the same "
-    "seed.",
+    "seed. In brackets NCE is compared with CE of the same kind, and CE + MLP with CE.",
     arms=(
         Arm("CE", (*_CE, *_WATCHED)),
         Arm("NCE", (*_NCE, *_WATCHED), against="CE"),

@@ -12,6 +12,10 @@ from nonneg.files import read_json, write_bytes, write_json
 
 # With more arms than this, arms are rows and figures columns.
 _MAX_COLUMNS = 2
+_EARLY_STAGE = (
+    "Accuracy is first looked at after {:g} steps: an arm that has it there may have had it "
+    "before. × is the mean over seeds of the ratio to the steps of the arm that it is compared with."
+)
 
 
 def check_place(title: str, out: Path, *, command: str, n_seeds: int) -> None:
@@ -256,7 +260,9 @@ def _early_stage(table: Filled) -> str:
             has_all = len(known) == len(runs)
             cells.append(f"{statistics.fmean(known.values()):.0f}{ratio}" if has_all else "–")
         lines.append([name, *cells])
-    return grid(heads, lines)
+    curves = [curve for runs in table.curves.values() for curve in runs.values() if curve]
+    first_look = min((curve[0][0] for curve in curves), default=0)
+    return f"{grid(heads, lines)}\n\n{_EARLY_STAGE.format(first_look)}"
 
 
 def _tuning(table: Filled) -> str:
