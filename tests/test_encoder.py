@@ -166,17 +166,68 @@ def test_bad_folders_are_one_sentence(tmp_path):
     weights = (tmp_path / "model.safetensors").read_bytes()
     (tmp_path / "model.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(
-        ValueError, match=r"model\.safetensors is not a readable safetensors file \("
+        ValueError, match=r"model\.safetensors is not a readable safetensors file \(.*train again$"
     ):
         Encoder.load(tmp_path)
     encoder_of(VECTORS, (5,)).save(tmp_path / "other")
     (tmp_path / "model.safetensors").write_bytes(
         (tmp_path / "other" / "model.safetensors").read_bytes()
     )
-    with pytest.raises(ValueError, match=r"model\.safetensors does not fit the encoder of config"):
+    with pytest.raises(
+        ValueError,
+        match=r"model\.safetensors holds other weights than those of the encoder in config\.json "
+        r"beside it; copy both files from the same run$",
+    ):
         Encoder.load(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    with pytest.raises(ValueError, match=r"config\.json does not describe an encoder$"):
+    with pytest.raises(ValueError, match=r"config\.json does not describe an encoder; give the"):
+        Encoder.load(tmp_path)
+
+
+def test_another_backbone_than_the_saved_one_is_refused(tmp_path):
+    def around(width):
+        mine = nn.Sequential(nn.Flatten(), nn.Linear(12, width))
+        return mine, Encoder(EncoderSettings(), (3, 2, 2), backbone=mine)
+
+    around(5)[1].save(tmp_path)
+    with pytest.raises(ValueError, match="from the same run, and build the backbone as it was"):
+        Encoder.load(tmp_path, backbone=around(6)[0])
+
+
+CONFIGS = {
+    "not JSON": ("{", "is not readable JSON"),
+    "no settings": ({"settings": None}, "lacks the settings of the encoder"),
+    "no shape": ({"sample_shape": None}, "lacks a sample_shape of whole numbers"),
+    "shape of words": ({"sample_shape": ["a"]}, "lacks a sample_shape of whole numbers"),
+    "other settings": ({"settings": {"nonegative": "relu"}}, "unknown setting 'nonegative'"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_a_damaged_config_names_the_file_and_what_to_do(case, tmp_path):
+    changed, sentence = CONFIGS[case]
+    encoder_of().save(tmp_path)
+    path = tmp_path / "config.json"
+    if isinstance(changed, dict):
+        there = json.loads(path.read_text()) | changed
+        changed = json.dumps({k: v for k, v in there.items() if v is not None})
+    path.write_text(changed)
+    with pytest.raises(
+        ValueError, match=rf"config\.json .*{sentence}.*; copy the folder again, or"
+    ):
+        Encoder.load(tmp_path)
+
+
+def test_a_run_that_was_interrupted_is_said_to_be(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"is not finished: config\.json is missing; continue it with nonneg train … --resume",
+    ):
+        Encoder.load(tmp_path)
+    encoder_of().save(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match=r"not finished: model\.safetensors is missing"):
         Encoder.load(tmp_path)
 
 

@@ -59,8 +59,19 @@ def test_damaged_files_are_named(tmp_path):
     path = tmp_path / "x.safetensors"
     files.write_tensors(path, {"a": torch.ones(100)})
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(ValueError, match=r"x\.safetensors is not a readable safetensors file \("):
+    with pytest.raises(
+        ValueError, match=r"x\.safetensors is not a readable .*; copy or make it again"
+    ):
         files.read_tensors(path)
     (tmp_path / "x.json").write_text("{")
-    with pytest.raises(ValueError, match=r"x\.json is not readable JSON \("):
-        files.read_json(tmp_path / "x.json")
+    with pytest.raises(ValueError, match=r"x\.json is not readable JSON \(.*\); delete it$"):
+        files.read_json(tmp_path / "x.json", remedy="delete it")
+
+
+def test_a_folder_for_later_is_checked_at_once(tmp_path):
+    files.check_folder(tmp_path / "deep" / "folder")
+    assert list((tmp_path / "deep" / "folder").iterdir()) == []
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "folder"):
+        with pytest.raises(OSError, match=rf"cannot write {place}: (File exists|Not a directory)$"):
+            files.check_folder(place)

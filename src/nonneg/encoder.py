@@ -20,6 +20,9 @@ from nonneg.settings import Settings
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+# What training writes first: a folder with it but without an encoder is of an unfinished run.
+_BEGUN_FILE = "run.json"
+_REMEDY = "copy the folder again, or delete it and train again"
 
 
 class Encoded(NamedTuple):
@@ -207,15 +210,8 @@ class Encoder(nn.Module):
                 describe.
         """
         folder = Path(folder)
-        if not (folder / CONFIG_FILE).exists():
-            raise FileNotFoundError(
-                f"no encoder in {folder}: {CONFIG_FILE} is missing; "
-                "give the folder of a finished run"
-            )
-        config = read_json(folder / CONFIG_FILE)
-        if not isinstance(config, dict) or config.get("nonneg") != "encoder":
-            raise ValueError(f"{folder / CONFIG_FILE} does not describe an encoder")
-        settings = EncoderSettings.read(config["settings"])
+        _check_finished(folder)
+        settings, sample_shape = _read_config(folder / CONFIG_FILE)
         if backbone is not None:
             settings = settings.model_copy(update={"backbone": None})
         if settings.backbone is None and backbone is None:
@@ -223,8 +219,8 @@ class Encoder(nn.Module):
                 f"the encoder in {folder} stands on a module of your own; load it with "
                 "Encoder.load(folder, backbone=module)"
             )
-        encoder = cls(settings, tuple(config["sample_shape"]), backbone=backbone)
-        encoder._fill(read_tensors(folder / WEIGHTS_FILE), folder / WEIGHTS_FILE)
+        encoder = cls(settings, sample_shape, backbone=backbone)
+        encoder._fill(folder / WEIGHTS_FILE, is_own=backbone is not None)
         return encoder.eval()
 
     def _portable_settings(self) -> EncoderSettings:
@@ -246,13 +242,45 @@ class Encoder(nn.Module):
                 f"this encoder reads samples of shape {self.sample_shape}, got {tuple(shape)}"
             )
 
-    def _fill(self, tensors: dict[str, Tensor], path: Path) -> None:
+    def _fill(self, path: Path, *, is_own: bool) -> None:
         try:
-            self.load_state_dict(tensors)
+            self.load_state_dict(read_tensors(path, remedy=_REMEDY))
         except RuntimeError as error:
+            built = ", and build the backbone as it was" if is_own else ""
             raise ValueError(
-                f"{path} does not fit the encoder of {CONFIG_FILE}: {error}"
+                f"{path} holds other weights than those of the encoder in {CONFIG_FILE} beside it; "
+                f"copy both files from the same run{built}"
             ) from error
+
+
+def _check_finished(folder: Path) -> None:
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        if (folder / name).exists():
+            continue
+        if (folder / _BEGUN_FILE).exists():
+            raise FileNotFoundError(
+                f"{folder} is not finished: {name} is missing; continue it with nonneg train … "
+                "--resume, or with nonneg fit if that began it"
+            )
+        raise FileNotFoundError(
+            f"no encoder in {folder}: {name} is missing; give the folder of a finished run"
+        )
+
+
+def _read_config(path: Path) -> tuple[EncoderSettings, tuple[int, ...]]:
+    """The settings and the sample shape that ``Encoder.save`` wrote."""
+    config = read_json(path, remedy=_REMEDY)
+    if not isinstance(config, dict) or config.get("nonneg") != "encoder":
+        raise ValueError(f"{path} does not describe an encoder; give the folder of a finished run")
+    shape, settings = config.get("sample_shape"), config.get("settings")
+    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise ValueError(f"{path} lacks a sample_shape of whole numbers; {_REMEDY}")
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path} lacks the settings of the encoder; {_REMEDY}")
+    try:
+        return EncoderSettings.read(settings), tuple(shape)
+    except ValueError as error:
+        raise ValueError(f"{path} does not describe an encoder: {error}; {_REMEDY}") from error
 
 
 def _hidden_size(backbone: nn.Module, sample_shape: tuple[int, ...]) -> int:

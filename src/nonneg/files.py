@@ -57,12 +57,12 @@ def write_json(path: Path, content: Any) -> None:  # noqa: ANN401
     write_bytes(path, text.encode())
 
 
-def read_json(path: Path) -> Any:  # noqa: ANN401
-    """The content of a JSON file, or an error that names the file."""
+def read_json(path: Path, *, remedy: str = "copy or make it again") -> Any:  # noqa: ANN401
+    """The content of a JSON file, or an error that names the file and what to do."""
     try:
         return json.loads(path.read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path} is not readable JSON ({error})") from error
+        raise ValueError(f"{path} is not readable JSON ({error}); {remedy}") from error
 
 
 def write_tensors(
@@ -73,8 +73,8 @@ def write_tensors(
     write_bytes(path, save_safetensors(contiguous, metadata=metadata))
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or an error that names the file."""
+def read_tensors(path: Path, *, remedy: str = "copy or make it again") -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or an error that names the file and what to do."""
     try:
         return load_safetensors(path.read_bytes())
     except OSError:
@@ -82,8 +82,22 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except Exception as error:
         # safetensors raises its own type, which is not a ValueError.
         raise ValueError(
-            f"{path} is not a readable safetensors file ({error}); it may be cut short or damaged"
+            f"{path} is not a readable safetensors file ({error}), it may be cut short or damaged; "
+            f"{remedy}"
         ) from error
+
+
+def check_folder(path: Path) -> None:
+    """Make a folder where it is missing, and raise at once if no file can be written there.
+
+    For work that takes long and is written at its end; raises as :func:`replaced` does.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise _cannot_write(path, error) from error
 
 
 def _cannot_write(path: Path, error: OSError) -> OSError:

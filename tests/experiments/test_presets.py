@@ -117,7 +117,7 @@ def test_a_file_of_ones_own(tmp_path):
 def test_a_mistyped_table_is_named_rather_than_the_missing_one(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('[dta]\nname = "digits"\n')
-    with pytest.raises(ValueError, match=r"^unknown setting 'dta'; nearest: data$"):
+    with pytest.raises(ValueError, match=r"^unknown setting 'dta'; nearest: data"):
         read_experiment(str(path))
 
 

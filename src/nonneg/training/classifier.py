@@ -95,10 +95,12 @@ class Classifier(nn.Module):
         Raises:
             ValueError: If it is of another shape.
         """
+        path = folder / HEAD_FILE
+        remedy = "copy the run again, or delete its folder and train again"
         try:
-            self.head.load_state_dict(read_tensors(folder / HEAD_FILE))
+            self.head.load_state_dict(read_tensors(path, remedy=remedy))
         except RuntimeError as error:
-            raise ValueError(f"{folder / HEAD_FILE} does not fit this classifier") from error
+            raise ValueError(f"{path} holds the weights of another classifier; {remedy}") from error
 
 
 def _head(width: int, n_classes: int, loss: str) -> nn.Module:
