@@ -14,7 +14,8 @@ from nonneg.files import read_json, write_bytes, write_json
 _MAX_COLUMNS = 2
 _EARLY_STAGE = (
     "Accuracy is first looked at after {:g} steps: an arm that has it there may have had it "
-    "before. × is the mean over seeds of the ratio to the steps of the arm that it is compared with."
+    "before. × is the mean over seeds of the ratio to the steps of the arm that it is compared "
+    "with."
 )
 
 
