@@ -307,6 +307,7 @@ WORDS = [f"kind {y}" for y in Y]
             r"\(NaN or None\) in 2 of 720 rows: 4, 17;",
         ),
         ({"pairs": "labels"}, X, {"y": [*WORDS[:-1], np.nan]}, "in 1 of 720 rows: 719;"),
+        ({"pairs": "labels"}, X, {"y": np.ones(720)}, "^y has one class only, so nothing can be"),
         ({"pairs": "index"}, X, {"index_pairs": []}, "index_pairs holds no pairs"),
         ({"target_active": 64}, X, {}, "must be below n_components=64"),
         ({"target_active": 4, "nonnegative": "softplus"}, X, {}, "needs exact zeros"),

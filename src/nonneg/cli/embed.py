@@ -126,7 +126,8 @@ def _fitted_features(
     from nonneg.estimators import NCL
     from nonneg.estimators.vectors import check_finite
 
-    ncl = NCL.load(run).set_params(sparse_output=False)
+    # The device of the fit may not be here.
+    ncl = NCL.load(run).set_params(sparse_output=False, device="auto")
     check_finite(vectors.vectors)
     task = bar.add_task("embedding", total=len(vectors))
     step = max(1, _PART_ENTRIES // max(*vectors.sample_shape, ncl.encoder_.n_features))

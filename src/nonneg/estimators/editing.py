@@ -46,7 +46,10 @@ def edited(
     n_features = Z.shape[1]
     # In the type of whole numbers a factor of 0.5 would be 0.
     factor = np.ones(n_features, dtype=Z.dtype if Z.dtype.kind == "f" else np.float64)
-    for feature, by in {**dict.fromkeys(remove, 0.0), **(boost or {})}.items():
+    off, boost = dict.fromkeys(remove, 0.0), boost or {}
+    if both := off.keys() & boost.keys():
+        raise ValueError(f"feature {min(both)} is to be removed and boosted; leave it in one")
+    for feature, by in {**off, **boost}.items():
         if not 0 <= feature < n_features:
             raise ValueError(
                 f"there is no feature {feature}; they are numbered 0 to {n_features - 1}"

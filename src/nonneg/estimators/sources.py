@@ -74,6 +74,8 @@ def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
         raise TypeError(
             "y mixes labels that cannot be compared, as words and numbers; give all of one type"
         ) from None
+    if not numbers.any():
+        raise ValueError("y has one class only, so nothing can be told apart; give two or more")
     return LabelPairs(torch.from_numpy(numbers))
 
 
