@@ -71,10 +71,12 @@ class Evaluation:
         Raises:
             ValueError: If the file is something else.
         """
-        values = read_json(path)
+        remedy = "delete it and evaluate again"
+        values = read_json(path, remedy=remedy)
         try:
             if values.pop("nonneg") != "evaluation":
                 raise ValueError("its kind is another")
+            _check_entries(values)
             sections = {
                 name: Measured(
                     **{
@@ -86,9 +88,27 @@ class Evaluation:
             }
             return cls(sections=sections, **values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path} is not an evaluation ({error}); remove it and evaluate again"
-            ) from error
+            raise ValueError(f"{path} is not an evaluation ({error}); {remedy}") from error
+
+
+def _check_entries(values: dict[str, Any]) -> None:
+    """Raise for the first entry of another type than ``write`` gives it."""
+    _check_kinds(values, {"model": str, "data": dict, "sections": dict, "skipped": dict})
+    for name, part in values["data"].items():
+        _check_kinds(part, {"name": str, "n_samples": int}, f"data.{name}")
+    for name, section in values["sections"].items():
+        _check_kinds(section, {"figures": dict, "settings": dict, "versions": dict}, name)
+        for key, figure in section["figures"].items():
+            _check_kinds(figure, {"value": int | float | None, "beside": dict}, f"{name}.{key}")
+
+
+def _check_kinds(values: Any, kinds: dict[str, Any], where: str = "") -> None:  # noqa: ANN401
+    if not isinstance(values, dict):
+        raise TypeError(f"{where} is {type(values).__name__}")
+    for key, kind in kinds.items():
+        if not isinstance(values[key], kind):
+            name = f"{where}.{key}" if where else key
+            raise TypeError(f"{name} is {type(values[key]).__name__}")
 
 
 def chosen_sections(only: Iterable[str] | None) -> list[str]:
