@@ -1,5 +1,6 @@
 """Non-negative contrastive learning: sparse features that a person can read."""
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from nonneg import metrics
@@ -10,6 +11,8 @@ from nonneg.training import TrainConfig, train
 
 if TYPE_CHECKING:
     from nonneg.estimators import NCL, CrossNCL, GraphNCL
+
+    __version__: str
 
 __all__ = [
     "NCL",
@@ -28,7 +31,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Estimators, imported on use: scikit-learn takes a third of the time of all imports."""
+    """The version, and estimators, imported on use: scikit-learn takes long to import."""
+    if name == "__version__":
+        return version("nonneg")
     if name in ("NCL", "CrossNCL", "GraphNCL"):
         from nonneg import estimators
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from nonneg.cli import theory as command
 from nonneg.factorization import theory as laboratory
-from nonneg.factorization.comparison import METHODS
+from nonneg.factorization.comparison import METHODS, Outcome
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,18 @@ def test_the_command_writes_figures_and_numbers(small, tmp_path, capsys):
     assert [row["n_features"] for row in record["widths"]] == [3, 5]
     assert len(record["solvers"]["overlap"]) == 2 * 2
     assert all((tmp_path / "found" / name).stat().st_size < 60_000 for name in names[:-1])
+
+
+def outcome(cosine=1.0):
+    return Outcome("CL", 40, 0.0, 1.0, 1.0, cosine, 1.0, 0.0, 5)
+
+
+def test_one_seed_has_no_spread():
+    table = command._solver_table("overlap", [outcome()], 1)
+    assert table.title == "overlap: 40 samples, 5 classes, one seed"
+    assert "±" not in "".join(cell for column in table.columns for cell in column.cells)
+    both = command._solver_table("overlap", [outcome(), outcome(cosine=0.8)], 2)
+    assert list(both.columns[4].cells) == ["0.9000 ± 0.1000"]
 
 
 def test_progress_is_told_as_often_as_promised(small):

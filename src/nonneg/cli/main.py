@@ -1,6 +1,8 @@
 """How are commands started and how do they fail? With one sentence, unless asked for more."""
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -21,13 +23,32 @@ from nonneg.cli import (
 
 app = typer.Typer(
     name="nonneg",
-    help="Non-negative contrastive learning: sparse features that a person can read.",
     epilog="Add [bold]--debug[/] to any command to see the whole traceback of an error.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        Console().print(f"nonneg {version('nonneg')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_say_version, is_eager=True, help="Show the version and leave."
+        ),
+    ] = False,
+) -> None:
+    """Non-negative contrastive learning: sparse features that a person can read."""
+
+
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)

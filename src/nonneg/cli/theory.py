@@ -24,7 +24,7 @@ from nonneg.factorization.theory import (
     over_seeds,
 )
 from nonneg.factorization.theory import theory as run_theory
-from nonneg.files import write_bytes, write_json
+from nonneg.files import check_folder, write_bytes, write_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +39,7 @@ def theory(
     Example: nonneg theory --out theory
     """
     console = Console()
+    check_folder(out)
     # Matrices of this size gain nothing from a second thread, and lose much on a busy machine.
     torch.set_num_threads(1)
     with _progress(console, n_parts(seeds)) as progress:
@@ -65,7 +66,7 @@ def _progress(console: Console, total: int) -> Iterator[Progress]:
 def _solver_table(name: str, outcomes: list[Outcome], n_seeds: int) -> Table:
     table = Table(
         title=f"{name}: {outcomes[0].n_samples} samples, {N_CLASSES} classes, "
-        f"mean ± std of {n_seeds} seeds",
+        + (f"mean ± std of {n_seeds} seeds" if n_seeds > 1 else "one seed"),
         title_justify="left",
     )
     table.add_column("")
@@ -82,7 +83,7 @@ def _solver_table(name: str, outcomes: list[Outcome], n_seeds: int) -> Table:
     for method in dict.fromkeys(found.method for found in outcomes):
         values = (over_seeds(outcomes, method, field) for field, _ in columns.values())
         cells = (
-            f"{value.mean():{form}} ± {value.std():{form}}"
+            f"{value.mean():{form}}" + (f" ± {value.std():{form}}" if n_seeds > 1 else "")
             for value, (_, form) in zip(values, columns.values(), strict=True)
         )
         table.add_row(method, *cells)
