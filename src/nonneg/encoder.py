@@ -210,8 +210,9 @@ class Encoder(nn.Module):
                 describe.
         """
         folder = Path(folder)
-        _check_finished(folder)
+        _check_there(folder, CONFIG_FILE)
         settings, sample_shape = _read_config(folder / CONFIG_FILE)
+        _check_there(folder, WEIGHTS_FILE)
         if backbone is not None:
             settings = settings.model_copy(update={"backbone": None})
         if settings.backbone is None and backbone is None:
@@ -253,18 +254,17 @@ class Encoder(nn.Module):
             ) from error
 
 
-def _check_finished(folder: Path) -> None:
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        if (folder / name).exists():
-            continue
-        if (folder / _BEGUN_FILE).exists():
-            raise FileNotFoundError(
-                f"{folder} is not finished: {name} is missing; continue it with nonneg train … "
-                "--resume, or with nonneg fit if that began it"
-            )
+def _check_there(folder: Path, name: str) -> None:
+    if (folder / name).exists():
+        return
+    if (folder / _BEGUN_FILE).exists():
         raise FileNotFoundError(
-            f"no encoder in {folder}: {name} is missing; give the folder of a finished run"
+            f"{folder} is not finished: {name} is missing; continue it with nonneg train … "
+            "--resume, or with nonneg fit if that began it"
         )
+    raise FileNotFoundError(
+        f"no encoder in {folder}: {name} is missing; give the folder of a finished run"
+    )
 
 
 def _read_config(path: Path) -> tuple[EncoderSettings, tuple[int, ...]]:

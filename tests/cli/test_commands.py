@@ -1,13 +1,17 @@
 """The commands as a user types them; errors are one sentence and leave earlier results alone."""
 
+import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 
+import nonneg as package
 from nonneg import Encoder
 from nonneg.data import load
+from nonneg.experiments import read_experiment
 from nonneg.feature_file import read_features
 
 QUICK = [
@@ -30,6 +34,7 @@ def run(nonneg, tmp_path_factory):
     ended = nonneg("train", "digits", *quick(), "--out", folder)
     assert ended.returncode == 0, ended.stderr
     assert "epoch   2/2 · loss" in ended.stdout
+    assert " samples/s\n" in ended.stdout
     assert f"encoder, settings and history: {folder}" in ended.stdout
     return folder
 
@@ -90,11 +95,10 @@ def test_help_has_an_example(nonneg, command):
 
 def test_the_same_folder_is_never_written_over(nonneg, run):
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    again = nonneg("train", "digits", *quick(), "--out", run)
-    assert again.returncode == 1
-    assert again.stderr.strip() == (
-        f"error: {run} already holds this run; resume it (--resume) or choose another folder"
-    )
+    for more in ([], ["--resume"]):
+        again = nonneg("train", "digits", *quick(), "--out", run, *more)
+        assert again.returncode == 0, again.stderr
+        assert again.stdout == f"already done: {run}\n"
     other = nonneg("train", "digits", *quick("optimizer.lr=0.3"), "--out", run, "--resume")
     assert other.returncode == 1
     assert other.stderr.strip() == (
@@ -104,6 +108,45 @@ def test_the_same_folder_is_never_written_over(nonneg, run):
     cl = nonneg("train", "digits-cl", *quick(), "--out", run, "--resume")
     assert "(encoder.nonnegative: 'relu' there, 'identity' here)" in cl.stderr
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_that_is_not_finished_is_not_begun_again(nonneg, run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "config.json").unlink()
+    again = nonneg("train", "digits", *quick(), "--out", copy)
+    assert again.returncode == 1
+    assert again.stderr.strip() == (
+        f"error: {copy} already holds this run; resume it (--resume) or choose another folder"
+    )
+    for command in (["evaluate", copy], ["report", copy], ["embed", copy, "digits"]):
+        ended = nonneg(*command, cwd=tmp_path)
+        assert ended.returncode == 1
+        assert ended.stderr.startswith(f"error: {copy} is not finished: config.json is missing; ")
+        assert "nonneg train … --resume" in ended.stderr
+    assert nonneg("train", "digits", *quick(), "--out", copy, "--resume").returncode == 0
+    assert (copy / "config.json").read_bytes() == (run / "config.json").read_bytes()
+
+
+def test_the_version_is_that_of_the_package(nonneg):
+    ended = nonneg("--version")
+    assert ended.returncode == 0
+    assert ended.stdout == f"nonneg {version('nonneg')}\n"
+    assert package.__version__ == version("nonneg")
+
+
+def test_help_says_where_a_run_goes(nonneg):
+    said = " ".join(nonneg("train", "--help").stdout.split())
+    for overrides in ([], ["seed=1"]):
+        name, _ = read_experiment("digits-cl" if overrides else "digits", overrides)
+        assert f"runs/{name}" in said
+
+
+def test_theory_looks_at_its_folder_first(nonneg, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    ended = nonneg("theory", "--out", tmp_path / "file")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: cannot write {tmp_path / 'file'}: ")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 BAD = {

@@ -247,10 +247,48 @@ def test_a_loss_that_is_no_number_stops_the_run(tmp_path):
         return batch.inputs * torch.nan, batch.inputs
 
     with pytest.raises(
-        FloatingPointError, match=r"^the loss became nan by step 1; lower optimizer"
+        FloatingPointError,
+        match=r"^training diverged: the loss is nan by step 1; lower optimizer\.lr \(0\.01\)",
     ):
         nonneg.train(encoder(), planted(), broken, config(), out=tmp_path / "run", console=QUIET)
     assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("monitor_every", [None, 1])
+def test_weights_that_diverge_in_the_last_step_stop_the_run(tmp_path, monitor_every):
+    """One step an epoch: its loss is a number, the weights that come of it are not."""
+    runs = config(batch_size=512, warmup_epochs=0, monitor_every=monitor_every)
+    steep = runs.optimizer.model_copy(update={"lr": 1e30})
+    with pytest.raises(
+        FloatingPointError,
+        match=r"^training diverged: features of held-out samples are not finite by step 1; lower",
+    ):
+        nonneg.train(
+            encoder("identity", norm="none"),
+            planted(),
+            noisy_pairs,
+            runs.model_copy(update={"optimizer": steep}),
+            out=tmp_path / "run",
+            console=QUIET,
+        )
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is a device")
+def test_a_device_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(
+        ValueError,
+        match=r"^this machine cannot train with training\.accelerator=gpu \(.*\); set "
+        r"training\.accelerator=cpu",
+    ):
+        nonneg.train(
+            encoder(),
+            planted(),
+            noisy_pairs,
+            config(accelerator="gpu"),
+            out=tmp_path / "run",
+            console=QUIET,
+        )
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_callers_random_numbers_are_left_alone(tmp_path):

@@ -105,6 +105,13 @@ def test_two_processes_train_as_one(alone, tmp_path):
     assert_same(alone, tmp_path / "two", rel=1e-10)
 
 
+def test_devices_of_one_machine_say_it_once(tmp_path):
+    short = ["--set", "training.epochs=1", "--set", "training.warmup_epochs=0"]
+    command = [*train_command(tmp_path / "run"), *short, "--set", "training.devices=2"]
+    said = run(sys.executable, "-m", "nonneg", *command)
+    assert said.count("encoder, settings and history") == 1
+
+
 def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(alone, killed, tmp_path):
     """The agent ends the other worker and starts both anew; they resume from the checkpoint."""
     command = [*TORCHRUN, "--max-restarts", "1", killed, "7", "1", *train_command(tmp_path / "run")]

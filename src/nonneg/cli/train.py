@@ -20,7 +20,11 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run folder. [dim]default: runs/PRESET-METHOD[/]")
+        Path | None,
+        typer.Option(
+            help="The run folder. [dim]default: runs/PRESET-METHOD, with -seedN for a seed above "
+            "0: runs/digits-ncl, runs/digits-cl-seed1[/]"
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a run that was interrupted.")
@@ -32,12 +36,14 @@ def train(
 ) -> None:
     """Train an encoder, watch it, and leave it in a run folder.
 
-    NAME trains NCL and NAME-cl ordinary contrastive learning, all else equal.
+    NAME trains NCL and NAME-cl ordinary contrastive learning, all else equal. A run that is
+    finished is not trained again; one with other settings is never written over.
 
     Example: nonneg train fashion-mnist --set loss.temperature=0.1 --set seed=1
     """
-    # Under torchrun only the first process speaks.
-    console = Console(quiet=os.environ.get("RANK", "0") != "0")
+    # Of several processes only the first speaks; torchrun says RANK, training.devices LOCAL_RANK.
+    rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK", "0")
+    console = Console(quiet=rank != "0")
     name, experiment = read_experiment(preset, set_ or [])
     result = run_experiment(
         experiment,
@@ -53,4 +59,5 @@ def train(
             soft_wrap=True,
         )
         raise typer.Exit(128 + signal.Signals[result.interrupted_by])
-    console.print(f"encoder, settings and history: {result.folder}", soft_wrap=True)
+    what = "encoder, settings and history" if result.is_new else "already done"
+    console.print(f"{what}: {result.folder}", highlight=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from rich.console import Console
 from nonneg import data
 from nonneg.data import Data, ImageFolder
 from nonneg.encoder import Encoder, EncoderSettings
+from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.pairs import FileViews, ImageViews, ViewSettings, recipe
 from nonneg.settings import Settings
 from nonneg.training import (
@@ -18,10 +19,13 @@ from nonneg.training import (
     TrainConfig,
     TrainResult,
     contrastive_task,
+    read_history,
     run_task,
 )
 from nonneg.training.classifier import LOSSES
 from nonneg.training.objectives import PAIR_LOSSES
+from nonneg.training.run import run_identity
+from nonneg.training.run_folder import RunFolder
 
 
 class DataSettings(Settings):
@@ -35,6 +39,9 @@ class DataSettings(Settings):
     """Samples taken out of the training set, for monitoring and tuning."""
     image_size: int = Field(default=224, ge=8)
     """Of the views, for folders of images; other sets keep their own size."""
+    digest: str | None = Field(default=None, exclude=True)
+    """SHA-256 of the file that a run learnt from: other content is refused. Kept beside the
+    settings of a run, not among them."""
 
 
 class Experiment(TrainConfig):
@@ -103,8 +110,25 @@ def training_data(settings: DataSettings, data_dir: str | Path | None) -> tuple[
 
 
 def load_split(settings: DataSettings, split: str, data_dir: str | Path | None = None) -> Data:
-    """The whole train or test split of an experiment's data."""
+    """The whole train or test split of an experiment's data.
+
+    Raises:
+        ValueError: If it is not there, or is a file that has changed since a run learnt from it.
+    """
+    if settings.digest is not None and file_digest(settings) not in (None, settings.digest):
+        raise ValueError(
+            f"{settings.name} has changed since the run was trained on it; train again, or name "
+            "other data with --data"
+        )
     return data.load(settings.name, split=split, data_dir=data_dir, image_size=settings.image_size)
+
+
+def file_digest(settings: DataSettings) -> str | None:
+    """SHA-256 of the file of one's own that is the data; None for named sets and folders."""
+    path = Path(settings.name).expanduser()
+    if settings.name in data.names() or not path.is_file():
+        return None
+    return digest_of_file(path)
 
 
 def build_encoder(experiment: Experiment, sample_shape: tuple[int, ...]) -> Encoder:
@@ -143,7 +167,7 @@ def run_experiment(
     resume: bool = False,
     console: Console | None = None,
 ) -> TrainResult:
-    """Train what an experiment describes, into a run folder."""
+    """Train what an experiment describes, into a run folder; what is there already is only read."""
     samples, held_out = training_data(experiment.data, data_dir)
     encoder = build_encoder(experiment, samples.sample_shape)
     views = build_pairs(experiment, samples)
@@ -152,8 +176,20 @@ def run_experiment(
         if experiment.task == "supervised"
         else contrastive_task(encoder, views, experiment, labels=samples.labels)
     )
+    folder, digest = RunFolder(out), file_digest(experiment.data)
+    if folder.is_finished:
+        identity = run_identity(task, samples, experiment)
+        folder.claim(identity, resume=True, data_digest=digest)
+        return TrainResult(folder.path, read_history(folder.path), None, is_new=False)
     return run_task(
-        task, samples, experiment, out=out, held_out=held_out, resume=resume, console=console
+        task,
+        samples,
+        experiment,
+        out=out,
+        held_out=held_out,
+        resume=resume,
+        console=console,
+        data_digest=digest,
     )
 
 

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nonneg.experiments.experiment import Experiment, method
 from nonneg.experiments.vector_settings import VectorExperiment
-from nonneg.files import read_json
-from nonneg.training.run_folder import RUN_FILE, what_counts
+from nonneg.settings import Settings
+from nonneg.training.run_folder import REMEDY, RUN_FILE, read_record, what_counts
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+# What every run says of itself, however it was made.
+_ALWAYS = {"encoder": "nonnegative", "loss": "name"}
 
 
 @dataclass(frozen=True)
@@ -17,10 +21,12 @@ class RunRecord:
     Args:
         folder: Where it is.
         settings: As in ``run.json``.
+        data_digest: Of the file that it learnt from; None where that was no file of its own.
     """
 
     folder: Path
     settings: dict[str, Any]
+    data_digest: str | None = None
 
     @property
     def experiment(self) -> Experiment | None:
@@ -28,12 +34,15 @@ class RunRecord:
         if "data" not in self.settings or self.settings.get("task") == "fit":
             return None
         known = {key: self.settings[key] for key in Experiment.model_fields if key in self.settings}
-        return Experiment.read(known)
+        experiment = self._read(Experiment, known)
+        data = experiment.data.model_copy(update={"digest": self.data_digest})
+        return experiment.model_copy(update={"data": data})
 
     @property
     def fit(self) -> VectorExperiment | None:
         """What ``nonneg fit`` was told; None for other runs."""
-        return VectorExperiment.read(self.settings) if self.settings.get("task") == "fit" else None
+        is_fit = self.settings.get("task") == "fit"
+        return self._read(VectorExperiment, self.settings) if is_fit else None
 
     @property
     def seed(self) -> int:
@@ -44,6 +53,12 @@ class RunRecord:
     def method(self) -> str:
         """As in ``experiments.method``, in capitals."""
         return method(self.settings).upper()
+
+    def _read(self, kind: type[AnySettings], values: dict[str, Any]) -> AnySettings:
+        try:
+            return kind.read(values)
+        except ValueError as error:
+            raise ValueError(f"{self.folder / RUN_FILE}: {error}") from error
 
     def recipe(self) -> dict[str, Any]:
         """All settings that decide the result, but the seed: equal for runs of one group."""
@@ -62,7 +77,11 @@ def read_run(folder: str | Path) -> RunRecord:
             f"{folder} holds no run: {RUN_FILE} is missing; give a folder that nonneg train or "
             "nonneg fit made"
         )
-    record = read_json(folder / RUN_FILE)
-    if not isinstance(record, dict) or not {"encoder", "seed"} <= set(record.get("settings", {})):
-        raise ValueError(f"{folder / RUN_FILE} does not describe a run")
-    return RunRecord(folder, record["settings"])
+    record = read_record(folder)
+    settings = record["settings"]
+    for group, key in _ALWAYS.items():
+        if not isinstance(settings.get(group), dict) or key not in settings[group]:
+            raise ValueError(f"{folder / RUN_FILE} lacks the setting {group}.{key}; {REMEDY}")
+    if not isinstance(settings.get("seed"), int):
+        raise ValueError(f"{folder / RUN_FILE} lacks the setting seed; {REMEDY}")
+    return RunRecord(folder, settings, record.get("data_digest"))

@@ -13,7 +13,7 @@ _WORDS = {
     "sparsity": "sparsity {:.3f}",
     "class_consistency": "class consistency {:.3f}",
     "accuracy": "accuracy {:.1%}",
-    "images_per_second": "{:,.0f} images/s",
+    "images_per_second": "{:,.0f} samples/s",
 }
 
 
@@ -35,7 +35,7 @@ class Display:
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
             TextColumn("loss {task.fields[loss]:.3f}"),
-            TextColumn("{task.fields[rate]:,.0f} images/s"),
+            TextColumn("{task.fields[rate]:,.0f} samples/s"),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -57,9 +57,9 @@ class Display:
     ) -> None:
         self._bar.stop()
 
-    def step(self, *, step: int, loss: float, images_per_second: float) -> None:
+    def step(self, *, step: int, loss: float, samples_per_second: float) -> None:
         """Move the bar to a step."""
-        self._bar.update(self._task, completed=step, loss=loss, rate=images_per_second)
+        self._bar.update(self._task, completed=step, loss=loss, rate=samples_per_second)
 
     def epoch(self, record: dict[str, Any]) -> None:
         """Print one line for a finished epoch."""

@@ -30,6 +30,8 @@ class TrainResult:
     """A record for each finished epoch."""
     interrupted_by: str | None
     """The signal that ended the run early; None for a finished run."""
+    is_new: bool = True
+    """False where the same run was there already, finished."""
 
 
 def train(
@@ -95,6 +97,7 @@ def run_task(
     held_out: Data | None = None,
     resume: bool = False,
     console: Console | None = None,
+    data_digest: str | None = None,
 ) -> TrainResult:
     """Train whatever a task says, in place, and leave it with its history in a run folder.
 
@@ -106,13 +109,15 @@ def run_task(
         held_out: Measured after each epoch; a draw of the training data where absent.
         resume: Continue from the last checkpoint.
         console: Where progress is shown.
+        data_digest: Of the file that the data comes from, to be kept with the run.
     """
     fabric = launched_fabric(config.training)
     check_batch(len(data), config.training, n_ranks=fabric.world_size)
     check(data)
     folder = RunFolder(out)
     if fabric.is_global_zero:
-        folder.claim(run_identity(task, data, config), resume=resume)
+        identity = run_identity(task, data, config)
+        folder.claim(identity, resume=resume, data_digest=data_digest)
     fabric.barrier()
     run = Run(
         fabric,

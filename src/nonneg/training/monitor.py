@@ -23,7 +23,12 @@ def measurements(features: Tensor, labels: Tensor | None) -> dict[str, Any]:
     Args:
         features: Of held-out samples, ``(n, d)``.
         labels: ``(n,)``; without them there is no class consistency.
+
+    Raises:
+        FloatingPointError: If a feature is not a number: training has diverged.
     """
+    if not features.isfinite().all():
+        raise FloatingPointError("features of held-out samples are not finite")
     sparsity = metrics.sparsity(features)
     record: dict[str, Any] = {
         "alive_features": sparsity.n_alive,

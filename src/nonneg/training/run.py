@@ -163,7 +163,7 @@ class Run:
             self.display.step(
                 step=self.position.step,
                 loss=self.mean_loss(),
-                images_per_second=self._images_per_second(),
+                samples_per_second=self._samples_per_second(),
             )
         if self.position.step in self.revivals and self.task.revival is not None:
             self._revive(self.task.revival)
@@ -183,9 +183,10 @@ class Run:
             "step": position.step,
             "loss": loss,
             "learning_rate": self.optimizer.param_groups[0]["lr"],
-            **self.task.measured(loss, *self.watched),
+            **self._measured(loss),
             "seconds": position.seconds,
-            "images_per_second": self._images_per_second(),
+            # The name under which histories have always had it; samples need not be images.
+            "images_per_second": self._samples_per_second(),
         }
         if position.within:
             record["within"] = position.within
@@ -201,8 +202,14 @@ class Run:
 
     def _measure_within(self) -> None:
         """Note how the model does in the middle of an epoch; it goes on learning as it was."""
-        measured = self.task.measured(self.mean_loss(), *self.watched)
+        measured = self._measured(self.mean_loss())
         self.position.within.append({"step": self.position.step, **measured})
+
+    def _measured(self, loss: float) -> dict[str, Any]:
+        try:
+            return self.task.measured(loss, *self.watched)
+        except FloatingPointError as error:
+            raise self._diverged(str(error)) from error
 
     def _revive(self, revival: Revival) -> None:
         """Let dead features start anew, seen on views of the running epoch."""
@@ -250,11 +257,14 @@ class Run:
         """
         loss = float(self.loss_sum) / self.position.batch
         if not math.isfinite(loss):
-            raise FloatingPointError(
-                f"the loss became {loss} by step {self.position.step}; "
-                "lower optimizer.lr or set training.clip_norm=1"
-            )
+            raise self._diverged(f"the loss is {loss}")
         return loss
+
+    def _diverged(self, what: str) -> FloatingPointError:
+        return FloatingPointError(
+            f"training diverged: {what} by step {self.position.step}; lower optimizer.lr "
+            f"({self.config.optimizer.lr:g}) or set training.clip_norm=1"
+        )
 
     def _watch(self, record: dict[str, Any]) -> None:
         """Speak up once about a collapse, after the warm-up."""
@@ -276,7 +286,7 @@ class Run:
         torch.distributed.all_reduce(votes)
         return bool(votes > 0)
 
-    def _images_per_second(self) -> float:
+    def _samples_per_second(self) -> float:
         return self.position.batch * self.loop.batch_size / max(self.position.seconds, 1e-9)
 
     def _on_device(self, value: float) -> Tensor:
@@ -295,13 +305,25 @@ def launched_fabric(settings: LoopSettings) -> "Fabric":
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         n_nodes = int(os.environ["WORLD_SIZE"]) // devices
         _join_this_attempt()
-    fabric = Fabric(
-        accelerator=settings.accelerator,
-        devices=devices,
-        num_nodes=n_nodes,
-        strategy=settings.strategy,
-        precision=settings.precision,
-    )
+    try:
+        fabric = Fabric(
+            accelerator=settings.accelerator,
+            devices=devices,
+            num_nodes=n_nodes,
+            strategy=settings.strategy,
+            precision=settings.precision,
+        )
+    except (RuntimeError, ValueError, TypeError, ImportError) as error:
+        default = LoopSettings()
+        chosen = ", ".join(
+            f"training.{key}={getattr(settings, key)}"
+            for key in ("accelerator", "devices", "strategy", "precision")
+            if getattr(settings, key) != getattr(default, key)
+        )
+        raise ValueError(
+            f"this machine cannot train with {chosen or 'the default settings'} ({error}); "
+            "set training.accelerator=cpu, or change what is named here"
+        ) from error
     fabric.launch()
     return fabric
 

@@ -5,6 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE
 from nonneg.files import read_json, write_bytes, write_json
 from nonneg.settings import differences
 from nonneg.training.settings import MACHINE_SETTINGS
@@ -12,6 +13,7 @@ from nonneg.training.settings import MACHINE_SETTINGS
 RUN_FILE = "run.json"
 HISTORY_FILE = "history.jsonl"
 CHECKPOINTS = "checkpoints"
+REMEDY = "copy the run again, or delete its folder and train again"
 
 
 class RunFolder:
@@ -25,22 +27,34 @@ class RunFolder:
         self.path = Path(path)
         self.checkpoints = self.path / CHECKPOINTS
 
-    def claim(self, settings: dict[str, Any], *, resume: bool) -> None:
+    @property
+    def is_finished(self) -> bool:
+        """Whether the encoder that came out of the run is there."""
+        return all((self.path / name).exists() for name in (RUN_FILE, CONFIG_FILE, WEIGHTS_FILE))
+
+    def claim(
+        self, settings: dict[str, Any], *, resume: bool, data_digest: str | None = None
+    ) -> None:
         """Make the folder this run's, or check that it already is.
 
         Args:
             settings: All that decides the result, as plain values.
             resume: Whether a run with the same settings may be continued.
+            data_digest: Of the file that the data comes from; None where it is no file.
 
         Raises:
-            FileExistsError: If the folder holds something else, or this run and ``resume`` is off.
+            FileExistsError: If the folder holds something else, or this run and ``resume`` is off,
+                or if the run began with other data.
         """
         if not (self.path / RUN_FILE).exists():
             self._check_empty()
-            write_json(self.path / RUN_FILE, {"settings": settings, "versions": _versions()})
+            record: dict[str, Any] = {"settings": settings, "versions": _versions()}
+            if data_digest is not None:
+                record["data_digest"] = data_digest
+            write_json(self.path / RUN_FILE, record)
             return
-        there = read_json(self.path / RUN_FILE)["settings"]
-        changed = differences(what_counts(there), what_counts(_plain(settings)))
+        there = read_record(self.path)
+        changed = differences(what_counts(there["settings"]), what_counts(_plain(settings)))
         if changed:
             listed = "; ".join(
                 f"{key}: {old!r} there, {new!r} here" for key, old, new in changed[:3]
@@ -49,6 +63,12 @@ class RunFolder:
             raise FileExistsError(
                 f"{self.path} holds a run with other settings ({listed}{more}); "
                 "choose another folder"
+            )
+        # Runs that began before digests were kept have none.
+        if there.get("data_digest", data_digest) != data_digest:
+            raise FileExistsError(
+                f"the data file has changed since {self.path} was begun with it; put the old file "
+                "back or choose another folder"
             )
         if not resume:
             raise FileExistsError(
@@ -70,10 +90,40 @@ class RunFolder:
             )
 
 
+def read_record(folder: str | Path) -> dict[str, Any]:
+    """What ``run.json`` holds: ``settings``, ``versions`` and perhaps ``data_digest``.
+
+    Raises:
+        ValueError: If it is damaged or something else.
+    """
+    path = Path(folder) / RUN_FILE
+    record = read_json(path, remedy=REMEDY)
+    if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
+        raise ValueError(f"{path} does not describe a run; {REMEDY}")
+    return record
+
+
 def read_history(folder: str | Path) -> list[dict[str, Any]]:
-    """The records of a run's finished epochs, oldest first."""
-    text = (Path(folder) / HISTORY_FILE).read_text()
-    return [json.loads(line) for line in text.splitlines()]
+    """The records of a run's finished epochs, oldest first.
+
+    Raises:
+        ValueError: If a line of the file is no record.
+    """
+    path = Path(folder) / HISTORY_FILE
+    return [
+        _record(line, f"line {number} of {path}")
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1)
+    ]
+
+
+def _record(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{place} is not readable JSON ({error}); {REMEDY}") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{place} is not a JSON object; {REMEDY}")
+    return record
 
 
 def what_counts(settings: dict[str, Any]) -> dict[str, Any]:
