@@ -1,10 +1,13 @@
 """The same loop with other objectives: all learn, and a queue survives a crash."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from rich.console import Console
 
-from nonneg import Encoder
+from nonneg import Encoder, losses
 from nonneg.experiments import read_experiment, run_experiment
 from nonneg.losses import info_nce, info_nce_queue, spectral_contrastive
 from nonneg.pairs import Batch, Draws
@@ -177,3 +180,10 @@ def test_chunks_do_not_go_with_a_gate():
 
     with pytest.raises(ValueError, match=r"chunk_size does not go with encoder\.gate"):
         contrastive_task(build_encoder(settings, (1, 8, 8)), None, settings)
+
+
+def test_the_page_names_the_function_of_every_objective():
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)`[^|]*\|[^|]*\|[^|]*\|$", page, re.MULTILINE))
+    assert set(rows) == set(PAIR_LOSSES) - {"info_nce"}
+    assert all(callable(getattr(losses, function)) for function in rows.values())
