@@ -10,7 +10,7 @@ ROOT = Path(nonneg.__file__).parent
 # Each part may import from the layers above its own line, and from itself.
 LAYERS = [
     {"files", "settings", "nonnegative"},
-    {"feature_file"},
+    {"feature_file", "encoder_folder"},
     {"data", "losses", "metrics", "backbones", "projector", "gate"},
     {"encoder", "pairs", "telling_words"},
     {"revival"},

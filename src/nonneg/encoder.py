@@ -12,17 +12,11 @@ from torch import Tensor, nn
 
 from nonneg import backbones
 from nonneg.data import ArrayData, Data
-from nonneg.files import read_json, read_tensors, write_json, write_tensors
+from nonneg.encoder_folder import fill_encoder, read_encoder_settings, write_encoder
 from nonneg.gate import Gate, GateSettings
 from nonneg.nonnegative import TRANSFORMS, NonNegative
 from nonneg.projector import ProjectorSettings, projector
 from nonneg.settings import Settings
-
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
-# What training writes first: a folder with it but without an encoder is of an unfinished run.
-_BEGUN_FILE = "run.json"
-_REMEDY = "copy the folder again, or delete it and train again"
 
 
 class Encoded(NamedTuple):
@@ -188,16 +182,7 @@ class Encoder(nn.Module):
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder."""
-        folder = Path(folder)
-        write_tensors(folder / WEIGHTS_FILE, self.state_dict())
-        write_json(
-            folder / CONFIG_FILE,
-            {
-                "nonneg": "encoder",
-                "sample_shape": self.sample_shape,
-                "settings": self._portable_settings().model_dump(mode="json"),
-            },
-        )
+        write_encoder(Path(folder), self, self._portable_settings(), self.sample_shape)
 
     @classmethod
     def load(cls, folder: str | Path, *, backbone: nn.Module | None = None) -> Self:
@@ -210,9 +195,7 @@ class Encoder(nn.Module):
                 describe.
         """
         folder = Path(folder)
-        _check_there(folder, CONFIG_FILE)
-        settings, sample_shape = _read_config(folder / CONFIG_FILE)
-        _check_there(folder, WEIGHTS_FILE)
+        settings, sample_shape = read_encoder_settings(folder, EncoderSettings)
         if backbone is not None:
             settings = settings.model_copy(update={"backbone": None})
         if settings.backbone is None and backbone is None:
@@ -221,7 +204,7 @@ class Encoder(nn.Module):
                 "Encoder.load(folder, backbone=module)"
             )
         encoder = cls(settings, sample_shape, backbone=backbone)
-        encoder._fill(folder / WEIGHTS_FILE, is_own=backbone is not None)
+        fill_encoder(encoder, folder, is_own=backbone is not None)
         return encoder.eval()
 
     def _portable_settings(self) -> EncoderSettings:
@@ -242,45 +225,6 @@ class Encoder(nn.Module):
             raise ValueError(
                 f"this encoder reads samples of shape {self.sample_shape}, got {tuple(shape)}"
             )
-
-    def _fill(self, path: Path, *, is_own: bool) -> None:
-        try:
-            self.load_state_dict(read_tensors(path, remedy=_REMEDY))
-        except RuntimeError as error:
-            built = ", and build the backbone as it was" if is_own else ""
-            raise ValueError(
-                f"{path} holds other weights than those of the encoder in {CONFIG_FILE} beside it; "
-                f"copy both files from the same run{built}"
-            ) from error
-
-
-def _check_there(folder: Path, name: str) -> None:
-    if (folder / name).exists():
-        return
-    if (folder / _BEGUN_FILE).exists():
-        raise FileNotFoundError(
-            f"{folder} is not finished: {name} is missing; continue it with nonneg train … "
-            "--resume, or with nonneg fit if that began it"
-        )
-    raise FileNotFoundError(
-        f"no encoder in {folder}: {name} is missing; give the folder of a finished run"
-    )
-
-
-def _read_config(path: Path) -> tuple[EncoderSettings, tuple[int, ...]]:
-    """The settings and the sample shape that ``Encoder.save`` wrote."""
-    config = read_json(path, remedy=_REMEDY)
-    if not isinstance(config, dict) or config.get("nonneg") != "encoder":
-        raise ValueError(f"{path} does not describe an encoder; give the folder of a finished run")
-    shape, settings = config.get("sample_shape"), config.get("settings")
-    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
-        raise ValueError(f"{path} lacks a sample_shape of whole numbers; {_REMEDY}")
-    if not isinstance(settings, dict):
-        raise ValueError(f"{path} lacks the settings of the encoder; {_REMEDY}")
-    try:
-        return EncoderSettings.read(settings), tuple(shape)
-    except ValueError as error:
-        raise ValueError(f"{path} does not describe an encoder: {error}; {_REMEDY}") from error
 
 
 def _hidden_size(backbone: nn.Module, sample_shape: tuple[int, ...]) -> int:

@@ -56,7 +56,7 @@ def test_wrong_arguments_are_named():
     for factor in (-2, np.nan, np.inf, "2", None):
         with pytest.raises(ValueError, match=f"feature 1 cannot be boosted by {factor!r}; use"):
             edited(Z, boost={1: factor})
-    with pytest.raises(ValueError, match="^feature 1 is to be removed and boosted; leave it in"):
+    with pytest.raises(ValueError, match=r"^feature 1 is to be removed and boosted; leave it in"):
         edited(Z, remove=[0, 1], boost={1: 2.0})
     with pytest.raises(ValueError, match="between 1 and the 2 rows to search in, got 3"):
         nearest_samples(Z, Z, k=3)

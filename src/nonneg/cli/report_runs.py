@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from nonneg import metrics
 from nonneg.cli.report_files import PartOf, images_of_data
 from nonneg.data import Data, Subset
-from nonneg.encoder import WEIGHTS_FILE, Encoder
+from nonneg.encoder import Encoder
+from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation
 from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.evaluation.figure import Figures

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from nonneg.encoder import CONFIG_FILE, Encoder
+from nonneg.encoder import Encoder
+from nonneg.encoder_folder import CONFIG_FILE
 from nonneg.estimators.projection import Projection
 from nonneg.files import read_json, write_json
 from nonneg.metrics.results import IntArray

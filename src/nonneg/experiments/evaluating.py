@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from nonneg import metrics
-from nonneg.encoder import WEIGHTS_FILE, Encoder
+from nonneg.encoder import Encoder
+from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation, EvaluationSettings, Subject, chosen_sections, evaluate
 from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.evaluation.selection import ranked_values

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nonneg import metrics
 from nonneg.data import Data
 from nonneg.data.subset import permutation
-from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE
+from nonneg.encoder_folder import CONFIG_FILE, WEIGHTS_FILE
 from nonneg.experiments.vector_sets import check_pairs, learnt_from, vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment
 from nonneg.files import read_json

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from nonneg.encoder import WEIGHTS_FILE
+from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation, EvaluationSettings, Figures
 from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.experiments.evaluating import EVALUATION_FILES, evaluate_run
