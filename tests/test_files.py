@@ -72,6 +72,9 @@ def test_a_folder_for_later_is_checked_at_once(tmp_path):
     files.check_folder(tmp_path / "deep" / "folder")
     assert list((tmp_path / "deep" / "folder").iterdir()) == []
     (tmp_path / "file").write_text("mine")
-    for place in (tmp_path / "file", tmp_path / "file" / "folder"):
-        with pytest.raises(OSError, match=rf"cannot write {place}: (File exists|Not a directory)$"):
-            files.check_folder(place)
+    with pytest.raises(FileExistsError, match=r"file is a file; choose another folder$"):
+        files.check_folder(tmp_path / "file")
+    with pytest.raises(
+        OSError, match=r"cannot write .*file/folder: (File exists|Not a directory)$"
+    ):
+        files.check_folder(tmp_path / "file" / "folder")

@@ -92,6 +92,8 @@ def check_folder(path: Path) -> None:
 
     For work that takes long and is written at its end; raises as :func:`replaced` does.
     """
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} is a file; choose another folder")
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
