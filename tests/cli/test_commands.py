@@ -266,6 +266,7 @@ def test_an_error_of_the_system_names_the_file(nonneg, run, tmp_path):
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"error: cannot write {tmp_path / 'file' / 'Z.npz'}: ")
     (tmp_path / "config.json").mkdir()
+    (tmp_path / "model.safetensors").touch()
     ended = nonneg("embed", tmp_path, "digits")
     assert ended.stderr == f"error: {tmp_path / 'config.json'}: Is a directory\n"
 
