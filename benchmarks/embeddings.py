@@ -46,11 +46,12 @@ Queries are test texts, searched among the training texts by cosine; every metho
 training vectors without labels. Mean ± standard deviation over 5 seeds (3 on SciFact and 20
 Newsgroups); one run of the vectors themselves, PCA, FastICA and NMF. A number behind a name is how
 many features a text may have on (on average for BatchTopK and NCL); "8 largest" cuts each row
-afterwards; "denoised" is fitted on what NCL's own denoising gives. Purity is the share of the commonest class among the 20 strongest
-test texts of a feature, over the features that are on for at least 20 (their number in brackets),
-with absolute values where features are signed. Monosemanticity is the mean cosine of the vectors
-of two texts, weighted by their activations, absolute values again. Empty texts have no feature on
-and find nothing. Fit is in seconds of one core, and as a multiple of NCL's."""
+afterwards; "denoised" is fitted on what NCL's own denoising gives. Purity is the share of the
+commonest class among the 20 strongest test texts of a feature, over the features that are on for at
+least 20 (their number in brackets), with absolute values where features are signed. Monosemanticity
+is the mean cosine of the vectors of two texts, weighted by their activations, absolute values
+again. Empty texts have no feature on and find nothing. Fit is in seconds of one core, and as a
+multiple of NCL's."""
 
 Figures = dict[str, float]
 Runs = dict[str, list[Figures] | str]
