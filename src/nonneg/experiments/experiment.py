@@ -34,7 +34,7 @@ class DataSettings(Settings):
     name: str
     """A known name, or the path of an npy or npz file or of a folder of images."""
     n_train: int | None = Field(default=None, ge=2)
-    """Train on this many samples, drawn at random once and for all; all where absent."""
+    """Train on at most this many samples, drawn at random once and for all; all where absent."""
     held_out: int = Field(default=1000, ge=0)
     """Samples taken out of the training set, for monitoring and tuning."""
     image_size: int = Field(default=224, ge=8)
