@@ -39,8 +39,7 @@ def read_encoder_settings(folder: Path, kind: type[S]) -> tuple[S, tuple[int, ..
         FileNotFoundError: If there is no encoder, or no whole one.
         ValueError: If its settings are damaged.
     """
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        _check_there(folder, name)
+    _check_there(folder, CONFIG_FILE)
     path = folder / CONFIG_FILE
     config = read_json(path, remedy=_REMEDY)
     if not isinstance(config, dict) or config.get("nonneg") != "encoder":
@@ -51,9 +50,11 @@ def read_encoder_settings(folder: Path, kind: type[S]) -> tuple[S, tuple[int, ..
     if not isinstance(settings, dict):
         raise ValueError(f"{path} lacks the settings of the encoder; {_REMEDY}")
     try:
-        return kind.read(settings), tuple(shape)
+        found = kind.read(settings)
     except ValueError as error:
         raise ValueError(f"{path} does not describe an encoder: {error}; {_REMEDY}") from error
+    _check_there(folder, WEIGHTS_FILE)
+    return found, tuple(shape)
 
 
 def fill_encoder(encoder: nn.Module, folder: Path, *, is_own: bool) -> None:

@@ -103,7 +103,7 @@ def test_the_same_folder_is_never_written_over(nonneg, run):
     assert other.returncode == 1
     assert other.stderr.strip() == (
         f"error: {run} holds a run with other settings (optimizer.lr: 0.002 there, 0.3 here); "
-        "choose another folder"
+        "choose another folder, or delete this one"
     )
     cl = nonneg("train", "digits-cl", *quick(), "--out", run, "--resume")
     assert "(encoder.nonnegative: 'relu' there, 'identity' here)" in cl.stderr

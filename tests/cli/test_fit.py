@@ -240,7 +240,8 @@ def test_the_same_command_again_is_done_already(nonneg, run, place):
     assert other.returncode == 1
     assert other.stderr == (
         f"error: {run} holds a run with other settings "
-        "(ncl.target_active: 3.0 there, None here); choose another folder\n"
+        "(ncl.target_active: 3.0 there, None here); choose another folder, or "
+        "delete this one\n"
     )
     assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
 

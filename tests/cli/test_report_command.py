@@ -255,7 +255,7 @@ BAD = {
         "caption_of holds uint8 of shape (3, 8, 8); give a whole number a caption",
     ),
     "flat reference": (["Z.npz", "--reference", "flat.npy"], "reference has shape (5,); give one"),
-    "unfinished run": (["unfinished"], "no encoder in unfinished: "),
+    "unfinished run": (["unfinished"], "unfinished is not finished: config.json is missing"),
     "split": ([".", "--split", "valid"], "unknown split 'valid'; known: test, train, held-out"),
 }
 

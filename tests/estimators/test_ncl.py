@@ -224,6 +224,9 @@ def test_a_missing_or_foreign_folder_is_named(tmp_path):
     (tmp_path / "config.json").write_text('{"nonneg": "encoder"}')
     with pytest.raises(ValueError, match="does not describe a fitted NCL"):
         NCL.load(tmp_path)
+    (tmp_path / "config.json").write_text('{"estimator": {"name": "NCL", "params": {}}}')
+    with pytest.raises(ValueError, match=r"whole NCL \('n_axes'\); copy the folder again, or fit"):
+        NCL.load(tmp_path)
 
 
 def test_works_in_a_grid_search_over_a_pipeline():

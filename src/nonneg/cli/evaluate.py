@@ -81,7 +81,8 @@ def evaluate(
             watch=lambda text: bar.update(task, description=escape(text)),
             after=lambda _: bar.advance(task),
         )
-    console.print(_table(evaluation, names, title=f"{run.name}, {split}"))
+    if any(name in evaluation.sections for name in names):
+        console.print(_table(evaluation, names, title=f"{run.name}, {split}"))
     for name in names:
         if name in evaluation.skipped:
             console.print(

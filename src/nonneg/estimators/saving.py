@@ -55,6 +55,16 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
     facts = config.get(_KEY) if isinstance(config, dict) else None
     if not isinstance(facts, dict) or facts.get("name") != kind.__name__:
         raise ValueError(f"{path} does not describe a fitted {kind.__name__}")
+    try:
+        return _from_facts(folder, facts, kind)
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} does not describe a whole {kind.__name__} ({error}); copy the folder again, "
+            "or fit again"
+        ) from error
+
+
+def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  # noqa: ANN401
     estimator = kind(**facts["params"])
     places = kind._encoder_folders
     for (attribute, place), n_axes in zip(places.items(), _each(facts["n_axes"]), strict=True):

@@ -62,7 +62,7 @@ class RunFolder:
             more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
             raise FileExistsError(
                 f"{self.path} holds a run with other settings ({listed}{more}); "
-                "choose another folder"
+                "choose another folder, or delete this one"
             )
         # Runs that began before digests were kept have none.
         if there.get("data_digest", data_digest) != data_digest:
