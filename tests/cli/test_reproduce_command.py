@@ -25,7 +25,7 @@ def sets(*changes):
         (["properties", "--preset", "digits-cl"], "there is no preset 'digits-cl'; nearest: digit"),
         (["modalities", "--preset", "digits"], "leave --preset and --set out"),
         (["properties", "--set", "seed=5"], "seeds of a table are 0, 1, …; say how many with"),
-        (["properties", "--out", "file"], "--out file is a file; name a folder for the table"),
+        (["properties", "--out", "file"], "file is a file; choose another folder"),
     ],
 )
 def test_what_cannot_be_made_is_one_sentence(nonneg, tmp_path, arguments, said):

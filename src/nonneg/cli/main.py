@@ -1,13 +1,13 @@
 """How are commands started and how do they fail? With one sentence, unless asked for more."""
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+import nonneg
 from nonneg.cli import (
     compare,
     demo,
@@ -33,7 +33,7 @@ app = typer.Typer(
 
 def _say_version(asked: bool) -> None:
     if asked:
-        Console().print(f"nonneg {version('nonneg')}", highlight=False)
+        Console().print(f"nonneg {nonneg.__version__}", highlight=False)
         raise typer.Exit
 
 

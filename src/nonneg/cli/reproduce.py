@@ -19,6 +19,7 @@ from nonneg.experiments.reproduction import (
     filled,
     markdown,
     n_runs,
+    table_title,
     write_table,
 )
 from nonneg.settings import nearest
@@ -64,12 +65,10 @@ def reproduce(
     Example: nonneg reproduce supervised --preset digits --seeds 3
     """
     _check(table, preset, set_ or [])
-    preset = preset or DEFAULT
-    of_preset = table != MODALITIES
-    title = f"{table}-{preset}" if of_preset else table
-    command = f"nonneg reproduce {table}" + (f" --preset {preset}" if of_preset else "")
+    of_preset = None if table == MODALITIES else preset or DEFAULT
+    command = f"nonneg reproduce {table}" + (f" --preset {of_preset}" if of_preset else "")
     command += f" --seeds {seeds}" + "".join(f" --set {change}" for change in set_ or ())
-    check_place(title, out, command=command, n_seeds=seeds)
+    check_place(table_title(table, of_preset), out, command=command, n_seeds=seeds)
     console = Console()
     ends = float("inf") if budget is None else time.monotonic() + 60 * budget
     bar = Progress(
@@ -90,7 +89,7 @@ def reproduce(
         def may_begin() -> bool:
             return time.monotonic() < ends
 
-        if table == MODALITIES:
+        if of_preset is None:
             # Imported on use: estimators bring scikit-learn along.
             from nonneg.experiments.reproduction.modalities import N_FITS, filled_modalities
 
@@ -101,7 +100,7 @@ def reproduce(
         else:
             bar.update(task, total=n_runs(PLANS[table], seeds))
             lab = Laboratory(
-                preset,
+                of_preset,
                 runs,
                 data_dir=data_dir,
                 changes=tuple(set_ or ()),

@@ -6,10 +6,11 @@ from nonneg.data.cifar import CoarseArrayData, cifar10, cifar100
 from nonneg.data.dataset import ArrayData, Data
 from nonneg.data.folder import ImageFolder
 from nonneg.data.idx import idx_images, read_idx
-from nonneg.data.labels import numbered, read_labels
+from nonneg.data.labels import read_labels
+from nonneg.data.numbering import numbered
 from nonneg.data.official import data_folder
 from nonneg.data.scikit_digits import digits
-from nonneg.data.sources import load, names
+from nonneg.data.sources import is_own_file, load, names
 from nonneg.data.sprites import SpriteArray, Sprites, sprite_factors, sprite_numbers
 from nonneg.data.subset import Subset, split_off, subset
 from nonneg.data.vectors import VectorData, read_vectors
@@ -29,6 +30,7 @@ __all__ = [
     "data_folder",
     "digits",
     "idx_images",
+    "is_own_file",
     "load",
     "names",
     "numbered",

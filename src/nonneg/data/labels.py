@@ -5,9 +5,6 @@ from pathlib import Path
 import numpy as np
 
 from nonneg.data.arrays import Array, check_is_file, npy_array
-from nonneg.data.numbering import numbered
-
-__all__ = ["numbered", "read_labels"]
 
 
 def read_labels(path: str | Path) -> Array:

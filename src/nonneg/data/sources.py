@@ -56,6 +56,11 @@ def names() -> tuple[str, ...]:
     return tuple(_KNOWN)
 
 
+def is_own_file(source: str) -> bool:
+    """Whether ``load`` would read a file of the user's, not a named set or a folder."""
+    return source not in _KNOWN and Path(source).expanduser().is_file()
+
+
 def load(
     source: str | Path,
     *,

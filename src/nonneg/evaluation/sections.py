@@ -100,9 +100,9 @@ def neighbours(subject: Subject, watch: Watch) -> Figures:
         )
         both = metrics.precision_and_map_at_k(queries, labels, settings.k)
         for name, found in zip(("precision", "map"), both, strict=True):
-            beside: Beside = {"k": found.k, "n_zero_rows": found.n_zero_rows}
+            beside: dict[str, float | None] = {"k": found.k, "n_zero_rows": found.n_zero_rows}
             if name == "precision":
-                beside = {"k": found.k, "most": _most_precise(labels, found.k), **beside}
+                beside["most"] = _most_precise(labels, found.k)
             figures[f"{name}_{layer}"] = Figure(
                 found.value, higher_is_better=True, is_rate=True, beside=beside
             )

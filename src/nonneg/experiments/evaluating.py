@@ -145,10 +145,8 @@ def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
     return Evaluation(model, counts)
 
 
-def _named(part: Any) -> str:  # noqa: ANN401
-    if not isinstance(part, dict):
-        return "unknown"
-    return f"{part.get('name')} with {part.get('n_samples')} samples"
+def _named(part: dict[str, Any] | None) -> str:
+    return "unknown" if part is None else f"{part['name']} with {part['n_samples']} samples"
 
 
 def _write_ranking(path: Path, subject: Subject) -> None:

@@ -39,9 +39,6 @@ class DataSettings(Settings):
     """Samples taken out of the training set, for monitoring and tuning."""
     image_size: int = Field(default=224, ge=8)
     """Of the views, for folders of images; other sets keep their own size."""
-    digest: str | None = Field(default=None, exclude=True)
-    """SHA-256 of the file that a run learnt from: other content is refused. Kept beside the
-    settings of a run, not among them."""
 
 
 class Experiment(TrainConfig):
@@ -110,25 +107,15 @@ def training_data(settings: DataSettings, data_dir: str | Path | None) -> tuple[
 
 
 def load_split(settings: DataSettings, split: str, data_dir: str | Path | None = None) -> Data:
-    """The whole train or test split of an experiment's data.
-
-    Raises:
-        ValueError: If it is not there, or is a file that has changed since a run learnt from it.
-    """
-    if settings.digest is not None and file_digest(settings) not in (None, settings.digest):
-        raise ValueError(
-            f"{settings.name} has changed since the run was trained on it; train again, or name "
-            "other data with --data"
-        )
+    """The whole train or test split of an experiment's data."""
     return data.load(settings.name, split=split, data_dir=data_dir, image_size=settings.image_size)
 
 
 def file_digest(settings: DataSettings) -> str | None:
     """SHA-256 of the file of one's own that is the data; None for named sets and folders."""
-    path = Path(settings.name).expanduser()
-    if settings.name in data.names() or not path.is_file():
+    if not data.is_own_file(settings.name):
         return None
-    return digest_of_file(path)
+    return digest_of_file(Path(settings.name).expanduser())
 
 
 def build_encoder(experiment: Experiment, sample_shape: tuple[int, ...]) -> Encoder:

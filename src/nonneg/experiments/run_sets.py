@@ -47,16 +47,17 @@ def run_data(
         raise ValueError(
             f"{run.folder} does not say on what data it was trained; name it with --data"
         )
-    if experiment is None or (source is not None and not _is_file(source)):
+    if experiment is None or (source is not None and not data.is_own_file(source)):
         assert source is not None
         return _both_splits(source, data_dir)
     if source is not None and split != "test":
         raise ValueError(f"{source} takes the place of the test set; leave out --split {split}")
+    run.check_unchanged(experiment.data)
     train = load_split(experiment.data, "train", data_dir)
     if source is not None:
         return train, _tested_instead(train, source)
     if split == "test":
-        if _is_file(experiment.data.name):
+        if data.is_own_file(experiment.data.name):
             raise ValueError(
                 f"{run.folder} learnt from {experiment.data.name}, which has no test split; name a "
                 "file of test samples with --data"
@@ -107,10 +108,6 @@ def _of_vectors(
     if len(train) > _MOST_VECTORS:
         train = subset(train, permutation(len(train), seed=0)[:_MOST_VECTORS].sort().values)
     return train, test
-
-
-def _is_file(source: str) -> bool:
-    return source not in data.names() and Path(source).expanduser().is_file()
 
 
 def _tested_instead(train: Data, source: str) -> Data:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nonneg.experiments.experiment import Experiment, method
+from nonneg.experiments.experiment import DataSettings, Experiment, file_digest, method
 from nonneg.experiments.vector_settings import VectorExperiment
 from nonneg.settings import Settings
 from nonneg.training.run_folder import REMEDY, RUN_FILE, read_record, what_counts
@@ -34,9 +34,7 @@ class RunRecord:
         if "data" not in self.settings or self.settings.get("task") == "fit":
             return None
         known = {key: self.settings[key] for key in Experiment.model_fields if key in self.settings}
-        experiment = self._read(Experiment, known)
-        data = experiment.data.model_copy(update={"digest": self.data_digest})
-        return experiment.model_copy(update={"data": data})
+        return self._read(Experiment, known)
 
     @property
     def fit(self) -> VectorExperiment | None:
@@ -53,6 +51,14 @@ class RunRecord:
     def method(self) -> str:
         """As in ``experiments.method``, in capitals."""
         return method(self.settings).upper()
+
+    def check_unchanged(self, data: DataSettings) -> None:
+        """Raise a sentence if the file that the run learnt from is not what it was."""
+        if self.data_digest is not None and file_digest(data) not in (None, self.data_digest):
+            raise ValueError(
+                f"{data.name} has changed since the run was trained on it; train again, or name "
+                "other data with --data"
+            )
 
     def _read(self, kind: type[AnySettings], values: dict[str, Any]) -> AnySettings:
         try:

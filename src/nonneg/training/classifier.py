@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoded, Encoder
 from nonneg.files import read_tensors, write_tensors
 from nonneg.losses import NonNegativeClassifier
+from nonneg.training.run_folder import REMEDY
 
 HEAD_FILE = "head.safetensors"
 LOSSES = ("ce", "nonneg_ce")
@@ -96,11 +97,10 @@ class Classifier(nn.Module):
             ValueError: If it is of another shape.
         """
         path = folder / HEAD_FILE
-        remedy = "copy the run again, or delete its folder and train again"
         try:
-            self.head.load_state_dict(read_tensors(path, remedy=remedy))
+            self.head.load_state_dict(read_tensors(path, remedy=REMEDY))
         except RuntimeError as error:
-            raise ValueError(f"{path} holds the weights of another classifier; {remedy}") from error
+            raise ValueError(f"{path} holds the weights of another classifier; {REMEDY}") from error
 
 
 def _head(width: int, n_classes: int, loss: str) -> nn.Module:

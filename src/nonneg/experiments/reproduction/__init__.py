@@ -1,7 +1,7 @@
 """The paper's tables, filled with runs made here."""
 
 from nonneg.experiments.reproduction.early_stage import Curve
-from nonneg.experiments.reproduction.filling import Filled, filled, n_runs
+from nonneg.experiments.reproduction.filling import Filled, filled, n_runs, table_title
 from nonneg.experiments.reproduction.laboratory import Laboratory
 from nonneg.experiments.reproduction.plan import Arm, Grid, Plan
 from nonneg.experiments.reproduction.tables import PLANS
@@ -19,5 +19,6 @@ __all__ = [
     "filled",
     "markdown",
     "n_runs",
+    "table_title",
     "write_table",
 ]

@@ -47,7 +47,12 @@ class Filled:
     @property
     def title(self) -> str:
         """Its name, and the preset's: what its files are called."""
-        return self.plan.name if self.preset is None else f"{self.plan.name}-{self.preset}"
+        return table_title(self.plan.name, self.preset)
+
+
+def table_title(name: str, preset: str | None) -> str:
+    """What the files of a table are called; None for tables without presets."""
+    return name if preset is None else f"{name}-{preset}"
 
 
 def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:

@@ -8,7 +8,7 @@ from typing import Any
 from nonneg.evaluation.comparison import ComparedFigure, compared
 from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.filling import Filled
-from nonneg.files import read_json, write_bytes, write_json
+from nonneg.files import check_folder, read_json, write_bytes, write_json
 
 # With more arms than this, arms are rows and figures columns.
 _MAX_COLUMNS = 2
@@ -28,8 +28,7 @@ def check_place(title: str, out: Path, *, command: str, n_seeds: int) -> None:
         command: That makes it.
         n_seeds: That it will have.
     """
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder for the table")
+    check_folder(out)
     path = out / f"{title}.json"
     kept = _kept(path)
     if kept is None:
