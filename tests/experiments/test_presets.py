@@ -73,6 +73,14 @@ def test_one_recipe(name):
     assert experiment.data.held_out == 5000
 
 
+@pytest.mark.parametrize("name", ["fashion-mnist", "cifar10-small"])
+def test_short_runs_have_a_linear_projector_and_small_batches(name):
+    _, experiment = read_experiment(name)
+    assert experiment.encoder.projector.hidden == ()
+    assert experiment.encoder.projector.n_features == 2048
+    assert experiment.training.batch_size == 128
+
+
 def test_the_same_seed_gives_the_same_weights():
     _, experiment = read_experiment("digits")
     first, second = (build_encoder(experiment, (1, 8, 8)).state_dict() for _ in range(2))

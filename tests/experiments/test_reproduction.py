@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -213,6 +214,22 @@ def test_the_early_stage_is_told_in_steps():
 def test_an_accuracy_that_is_never_reached_has_no_step():
     assert steps_to_reach([(10, 0.4)], 0.5) is None
     assert steps_to_reach([], 0.5) is None
+
+
+def test_settings_of_a_plan_hold_unless_the_command_has_others(tmp_path):
+    wide = replace(PLAN, changes=("encoder.projector.n_features=32", "loss.temperature=0.3"))
+    lab = Laboratory("digits", tmp_path, changes=SMALL)
+    for settings in filled(wide, lab, [0]).settings.values():
+        assert settings["encoder"]["projector"]["n_features"] == 24
+        assert settings["loss"]["temperature"] == 0.3
+
+
+def test_the_mlp_of_supervised_runs_has_a_hidden_layer(tmp_path):
+    plan = PLANS["supervised"]
+    lab = Laboratory("fashion-mnist", tmp_path, changes=plan.changes)
+    starts = [arm.starts_from for arm in plan.arms if arm.starts_from is not None]
+    for arm in (*plan.arms, *starts):
+        assert lab.experiment(arm, 0).encoder.projector.hidden == (1024,)
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))

@@ -74,3 +74,9 @@ def test_lars_lowers_a_loss():
         weight.square().sum().backward()
         lars.step()
     assert float(weight.detach().square().sum()) < 0.2 * before
+
+
+def test_a_rate_beyond_all_use_is_refused():
+    """A step of AdamW at 1e38 would overflow in the middle of a run."""
+    with pytest.raises(ValueError, match="less than or equal to 10000"):
+        OptimizerSettings(lr=1e38)

@@ -17,7 +17,7 @@ class FineTuneSettings(Settings):
 
     epochs: int = Field(default=10, ge=1)
     batch_size: int = Field(default=256, ge=2)
-    lr: float = Field(default=1e-3, gt=0)
+    lr: float = Field(default=1e-3, gt=0, le=1e4)
     weight_decay: float = Field(default=1e-4, ge=0)
     warmup_epochs: float = Field(default=1.0, ge=0)
 

@@ -36,7 +36,7 @@ class OptimizerSettings(Settings):
     """How weights move. Biases and norms are never decayed, and LARS does not scale them."""
 
     name: Literal["adamw", "sgd", "lars"] = "adamw"
-    lr: float = Field(default=2e-3, gt=0)
+    lr: float = Field(default=2e-3, gt=0, le=1e4)
     """At its peak, for the batch size that is set: it is not scaled."""
     weight_decay: float = Field(default=1e-4, ge=0)
     momentum: float = Field(default=0.9, ge=0, lt=1)

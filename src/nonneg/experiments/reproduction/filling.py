@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -67,6 +67,7 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
         seeds: The first one also serves tuning.
     """
     table = Filled(plan, lab.preset, tuple(seeds))
+    lab = replace(lab, changes=(*plan.changes, *lab.changes))
     for arm in plan.arms:
         try:
             table.arms[arm.name] = _tuned(plan, lab, arm, seeds[0], table)

@@ -71,6 +71,8 @@ class Plan:
         arms: The first is what the others are compared with.
         figures: Headings by the names of figures.
         sections: Of the evaluation, that have these figures.
+        changes: Settings of every arm, as ``nonneg train --set`` takes them; those of the command
+            override them.
         evaluation: Settings of the evaluation, as ``nonneg evaluate --set`` takes them; tables
             that share them measure a section which several of them need once.
         grid: How each arm is tuned; None takes the preset as it is.
@@ -82,6 +84,7 @@ class Plan:
     arms: tuple[Arm, ...]
     figures: Mapping[str, str]
     sections: tuple[str, ...]
+    changes: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = EVALUATION
     grid: Grid | None = None
     paper: Mapping[tuple[str, str], str] = field(default_factory=dict)

@@ -162,10 +162,13 @@ _VARIED = {
     "T 0.4": ("loss.temperature=0.4",),
     "256 features": ("encoder.projector.n_features=256",),
     "4,096 features": ("encoder.projector.n_features=4096",),
-    "no hidden layer": ("encoder.projector.hidden=[]",),
+    "one hidden layer": ("encoder.projector.hidden=[1024]",),
     "two hidden layers": ("encoder.projector.hidden=[1024,1024]",),
-    "no BatchNorm": ("encoder.projector.norm=none",),
-    "batch 128": ("training.batch_size=128",),
+    "one hidden layer, no BatchNorm": (
+        "encoder.projector.hidden=[1024]",
+        "encoder.projector.norm=none",
+    ),
+    "batch 512": ("training.batch_size=512",),
 }
 
 SENSITIVITY = Plan(
@@ -221,6 +224,8 @@ SUPERVISED = Plan(
         "sparsity": "sparsity, %",
     },
     sections=("classification", "properties"),
+    # The projector of a preset may be linear: no MLP.
+    changes=("encoder.projector.hidden=[1024]", "encoder.projector.n_features=1024"),
     grid=Grid("optimizer.lr", 6e-3, 3.0, figure="classifier", section="classification"),
     paper={
         ("CE", "classifier"): "76.1",
