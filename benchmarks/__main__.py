@@ -27,8 +27,9 @@ from benchmarks import (
 RESULTS = Path(__file__).with_name("results.md")
 HEAD = (
     "# Benchmarks\n\n"
-    "Ratios within a section were measured in one run, interleaved; absolute figures depend on the "
-    "machine.\nMade by `make bench`."
+    "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
+    "machine.\nMade by `make bench`; embeddings and modalities want `NONNEG_EMBEDDINGS=folder`, and CSR "
+    'the extra `pip install ".[peers]"`.'
 )
 
 

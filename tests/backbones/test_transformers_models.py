@@ -175,7 +175,7 @@ def test_wrong_inputs(hub):
 @pytest.fixture
 def transformers():
     return pytest.importorskip(
-        "transformers", reason='needs transformers: pip install "nonneg[transformers]"'
+        "transformers", reason="needs transformers: pip install transformers"
     )
 
 

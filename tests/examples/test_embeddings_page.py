@@ -43,8 +43,3 @@ def test_options_of_the_commands_exist():
     named = set(re.findall(r"--[a-z][a-z-]+", PAGE.read_text()))
     assert len(named) >= 8
     assert named <= known
-
-
-def test_links_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", PAGE.read_text()):
-        assert (PAGE.parent / target).exists(), target

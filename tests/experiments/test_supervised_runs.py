@@ -78,9 +78,13 @@ def test_a_start_of_another_shape_is_refused(tmp_path):
     [
         (["task=supervised"], "task=supervised needs loss=ce or nonneg_ce, not info_nce"),
         (["loss=ce"], "task=contrastive needs loss=info_nce or .* or queue, not ce"),
+        (
+            ["task=supervised", "loss=ce", "training.chunk_size=64"],
+            "training.chunk_size does not go with task=supervised",
+        ),
     ],
 )
-def test_a_loss_has_to_suit_its_task(settings, said):
+def test_settings_have_to_suit_the_task(settings, said):
     with pytest.raises(ValueError, match=said):
         read_experiment("digits", settings)
 

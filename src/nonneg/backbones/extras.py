@@ -24,6 +24,6 @@ def extra(package: str, *names: str) -> Any:  # noqa: ANN401
     except (ImportError, RuntimeError, OSError) as error:
         raise ImportError(
             f"{package} models need the package {package}, which cannot be imported ({error}); "
-            f'install it with: pip install "nonneg[{package}]"'
+            f"install it with: pip install {package}"
         ) from error
     return module

@@ -62,7 +62,7 @@ def _measured(folder: Path, experiment: Experiment) -> Summary:
 
 
 def _write_montage(out: Path, experiment: Experiment) -> None:
-    # Imported on use: no other command needs matplotlib.
+    # Imported on use: matplotlib is slow.
     from nonneg.report import montage, save_figure
 
     test = load_split(experiment.data, "test")

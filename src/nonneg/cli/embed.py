@@ -36,7 +36,10 @@ def embed(
     out: Annotated[Path, typer.Option(help="The npz file to write.")] = Path("features.npz"),
     split: Annotated[
         str | None,
-        typer.Option(help="train or test. [dim]default: test for named sets, else all there is[/]"),
+        typer.Option(
+            help="train or test. [dim]default: test for named sets, train for a folder that has "
+            "both, else all there is[/]"
+        ),
     ] = None,
     column: Annotated[
         str | None,

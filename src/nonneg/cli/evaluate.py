@@ -1,4 +1,4 @@
-"""``nonneg evaluate``: every measurement of a run, as a table and in its folder."""
+"""``nonneg evaluate``: the measurements of a run, as a table and in its folder."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,11 @@ def evaluate(
         typer.Option(help="Other data to measure on: a file of test samples, or a set."),
     ] = None,
     transfer_to: Annotated[
-        str | None, typer.Option(help="The other set. [dim]default: the usual one, if there[/]")
+        str | None,
+        typer.Option(
+            help="Another set, which probes are tried on too. [dim]default: MNIST for "
+            "Fashion-MNIST, CIFAR-100 for CIFAR-10, and back, where the files are there[/]"
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -52,6 +56,7 @@ def evaluate(
 
     Figures go into evaluation.json in the run's folder, section by section; what was measured
     earlier and is not asked for now stays. The ranking of the features goes into ranking.json.
+    Figures of --split held-out have a file of their own, evaluation-held-out.json.
 
     Example: nonneg evaluate runs/fashion-mnist-ncl --only properties,probe
     """

@@ -25,7 +25,7 @@ def fit(
         str | None,
         typer.Option(
             help="What belongs together: neighbors, noise, labels, graph or index. "
-            "[dim]default: what is given, else neighbors[/]"
+            "[dim]default: graph or index where such a file is given, else neighbors[/]"
         ),
     ] = None,
     graph: Annotated[

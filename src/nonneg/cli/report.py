@@ -25,7 +25,9 @@ def report(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The HTML file. [dim]default: atlas.html in the run, or beside Z.npz[/]"),
+        typer.Option(
+            help="The HTML file. [dim]default: atlas.html in the run, Z.html beside Z.npz[/]"
+        ),
     ] = None,
     split: Annotated[str, typer.Option(help="Of a run's data: test, train or held-out.")] = "test",
     data: Annotated[

@@ -33,9 +33,12 @@ def reproduce(
     table: Annotated[str, typer.Argument(help=f"One of: {', '.join(TABLES)}.")],
     preset: Annotated[
         str | None,
-        typer.Option(help=f"What the arms change; not for modalities. [dim]default: {DEFAULT}[/]"),
+        typer.Option(
+            help="The preset whose variants are compared; modalities has none. "
+            f"[dim]default: {DEFAULT}[/]"
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many, from 0 on.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, …")] = 3,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -138,7 +141,7 @@ def _check(table: str, preset: str | None, changes: list[str]) -> None:
 
 
 def _write_curves(found: Filled, path: Path) -> None:
-    # Imported on use: no other command needs matplotlib.
+    # Imported on use: matplotlib is slow.
     from nonneg.report.learning_curves import learning_curves
     from nonneg.report.montage import save_figure
 

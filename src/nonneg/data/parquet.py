@@ -28,7 +28,7 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise ImportError(
-            f"reading {path} needs pyarrow; install it with: pip install 'nonneg[parquet]'"
+            f"reading {path} needs pyarrow; install it with: pip install pyarrow"
         ) from error
     try:
         file = parquet.ParquetFile(path)

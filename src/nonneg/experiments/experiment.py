@@ -69,6 +69,8 @@ class Experiment(TrainConfig):
             raise ValueError(
                 f"task={self.task} needs loss={' or '.join(suits)}, not {self.loss.name}"
             )
+        if self.task == "supervised" and self.training.chunk_size is not None:
+            raise ValueError("training.chunk_size does not go with task=supervised; leave it out")
         return self
 
     def signed(self) -> Self:

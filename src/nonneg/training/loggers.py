@@ -33,7 +33,7 @@ def loggers(names: tuple[str, ...], folder: Path) -> "list[Logger]":
         except (ImportError, RuntimeError, OSError) as error:
             raise ImportError(
                 f"training.loggers has {name!r}, which cannot be used ({error}); "
-                f'install it with pip install "nonneg[{name}]"'
+                f"install it with: pip install {name}"
             ) from error
     return made
 

@@ -56,6 +56,7 @@ TRANSFER = Plan(
         "precision_features": "precision@10 (features), %",
         "fine_tune": "fine-tuned, %",
         "transfer_hidden": "probe on another set (hidden), %",
+        "transfer_features": "probe on another set (features), %",
         "robust_corruption": "probe, corrupted, %",
         "robust_sketch": "probe, sketched, %",
         "robust_stylised": "probe, stylised, %",
