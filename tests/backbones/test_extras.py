@@ -14,7 +14,7 @@ PACKAGES = ["timm", "transformers"]
 @pytest.mark.parametrize("package", PACKAGES)
 def test_missing(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf'pip install "nonneg\[{package}\]"') as caught:
+    with pytest.raises(ImportError, match=f"pip install {package}") as caught:
         build(BackboneSettings(name=f"{package}:some-model"), (3, 8, 8))
     assert str(caught.value).startswith(
         f"{package} models need the package {package}, which cannot"

@@ -24,7 +24,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, tmp_path, name, module):
         raise ImportError(f"No module named {module!r}")
 
     monkeypatch.setitem(LOGGERS, name, missing)
-    with pytest.raises(ImportError, match=rf'install it with pip install "nonneg\[{name}\]"$'):
+    with pytest.raises(ImportError, match=rf"install it with: pip install {name}$"):
         loggers((name,), tmp_path)
 
 
