@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from nonneg.evaluation.logistic import LogisticFit, logistic_fit
 from nonneg.evaluation.solver_rows import DenseRows, SparseRows
-from nonneg.evaluation.thin_rows import thin_rows
+from nonneg.evaluation.thin_rows import fewer_columns, thin_rows
 
 
 def blobs(n, d, n_classes, seed=0, spread=1.5, dtype=torch.float64):
@@ -155,6 +155,30 @@ def test_thin_rows_give_the_same_weights():
     expected = fitted(DenseRows(x), y, strength=0.01)
     found = fitted(thin, y, strength=0.01)
     torch.testing.assert_close(found.weight @ axes, expected.weight, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_mixtures_of_few_columns_give_the_same_weights(dtype):
+    x, y = blobs(300, 5, 3)
+    mixed = (x @ torch.randn(5, 40, generator=torch.Generator().manual_seed(3)).double()).to(dtype)
+    flat, axes = fewer_columns(DenseRows(mixed))
+    assert flat.shape == (300, 5)
+    expected = fitted(DenseRows(mixed.double()), y, strength=0.01)
+    found = fitted(DenseRows(flat.values.double()), y, strength=0.01)
+    weight = found.weight @ axes.double()
+    torch.testing.assert_close(weight, expected.weight, rtol=0, atol=1e-6)
+
+
+def test_columns_that_some_samples_need_are_kept():
+    """One sample outside of what the others span, one that the first look does not see."""
+    x, _ = blobs(300, 5, 3)
+    mixed = x @ torch.randn(5, 40, generator=torch.Generator().manual_seed(3)).double()
+    mixed[1, 7] += 0.01
+    rows, axes = fewer_columns(DenseRows(mixed))
+    assert axes is None
+    assert torch.equal(rows.values, mixed)
+    full, _ = blobs(300, 40, 3)
+    assert fewer_columns(DenseRows(full))[1] is None
 
 
 def test_separable_classes_converge_at_a_weak_strength():

@@ -11,7 +11,7 @@ from nonneg.evaluation.logistic import LogisticFit, logistic_fit
 from nonneg.evaluation.solver_rows import DenseRows
 from nonneg.evaluation.standard_rows import column_scales, standard_rows
 from nonneg.evaluation.strengths import STRENGTHS, chosen_strength
-from nonneg.evaluation.thin_rows import thin_rows
+from nonneg.evaluation.thin_rows import fewer_columns
 from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
 from nonneg.metrics.features import Features
 from nonneg.metrics.inputs import FeatureLike, checked_features
@@ -187,8 +187,8 @@ def _fitted(
     rows = standard_rows(features, columns, order)
     targets = targets[order].to(features.device)
     axes = None
-    if isinstance(rows, DenseRows) and 2 * rows.shape[0] <= rows.shape[1]:
-        rows, axes = thin_rows(rows)
+    if isinstance(rows, DenseRows):
+        rows, axes = fewer_columns(rows)
     gram = rows.gram()
     zero = torch.zeros(len(classes), rows.shape[1] + 1, dtype=features.dtype).to(features.device)
     choice = chosen_strength(
