@@ -160,11 +160,9 @@ TRANSFORMS = Plan(
 _VARIED = {
     "T 0.07": ("loss.temperature=0.07",),
     "T 0.2": ("loss.temperature=0.2",),
-    "T 0.4": ("loss.temperature=0.4",),
     "256 features": ("encoder.projector.n_features=256",),
     "4,096 features": ("encoder.projector.n_features=4096",),
     "one hidden layer": ("encoder.projector.hidden=[1024]",),
-    "two hidden layers": ("encoder.projector.hidden=[1024,1024]",),
     "one hidden layer, no BatchNorm": (
         "encoder.projector.hidden=[1024]",
         "encoder.projector.norm=none",
