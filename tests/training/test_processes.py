@@ -188,6 +188,7 @@ REVIVED = textwrap.dedent(
     assert (moments[5:] == 0).all() and (moments[:5] != 0).any()
     assert (last.bias > -50).all()
     print(f"process {rank} has the weights of the first")
+    distributed.destroy_process_group()
     """
 )
 
