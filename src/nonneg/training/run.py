@@ -1,6 +1,5 @@
 """What does a run carry besides the loop? Its machine, its position, its folder, its display."""
 
-import atexit
 import math
 import os
 import time
@@ -347,13 +346,6 @@ def _join_this_attempt() -> None:
     torch.distributed.init_process_group(
         "gloo", store=attempt, rank=int(os.environ["RANK"]), world_size=world_size
     )
-    atexit.register(_leave)
-
-
-def _leave() -> None:
-    """End the group: left open, its threads may abort a process that has done its work."""
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 def join_processes() -> bool:
