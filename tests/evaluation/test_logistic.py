@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from nonneg.evaluation.logistic import LogisticFit, logistic_fit
 from nonneg.evaluation.solver_rows import DenseRows, SparseRows
-from nonneg.evaluation.thin_rows import fewer_columns, thin_rows
+from nonneg.evaluation.thin_rows import fewer_columns
 
 
 def blobs(n, d, n_classes, seed=0, spread=1.5, dtype=torch.float64):
@@ -148,9 +148,9 @@ def test_sparse_rows_are_dense_rows():
         )
 
 
-def test_thin_rows_give_the_same_weights():
+def test_few_samples_give_the_same_weights_in_their_span():
     x, y = blobs(20, 90, 3)
-    thin, axes = thin_rows(DenseRows(x))
+    thin, axes = fewer_columns(DenseRows(x))
     assert thin.shape[1] <= 19
     expected = fitted(DenseRows(x), y, strength=0.01)
     found = fitted(thin, y, strength=0.01)

@@ -19,7 +19,7 @@ def test_numbers_of_each_epoch_are_sent(monkeypatch, tmp_path):
     ("name", "module"),
     [("tensorboard", "lightning_fabric.loggers.tensorboard"), ("wandb", "wandb")],
 )
-def test_a_missing_package_names_its_extra(monkeypatch, tmp_path, name, module):
+def test_a_missing_package_is_named(monkeypatch, tmp_path, name, module):
     def missing(folder):
         raise ImportError(f"No module named {module!r}")
 

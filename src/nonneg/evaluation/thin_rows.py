@@ -29,34 +29,15 @@ def fewer_columns(rows: DenseRows) -> tuple[DenseRows, Tensor | None]:
         ((100, 2), torch.Size([2, 12]))
     """
     n, d = rows.shape
-    if 2 * n <= d:
-        return thin_rows(rows)
+    if d == 1:
+        return rows, None
+    few = 2 * n <= d
     # Half as many samples as columns show the span if it is small; then all have to lie in it.
-    some = rows.values[torch.arange(d // 2, device=rows.values.device) * n // max(1, d // 2)]
-    axes = _axes(some)
-    if len(axes) > _WORTH * d or not all(_lie_in(tile, axes) for tile in _tiles(rows)):
+    seen = slice(None) if few else torch.arange(d // 2, device=rows.values.device) * n // (d // 2)
+    axes = _axes(rows.values[seen])
+    if not (few or _is_worth_it(rows, axes)):
         return rows, None
     return DenseRows(torch.cat([tile @ axes.T for tile in _tiles(rows)])), axes
-
-
-def thin_rows(rows: DenseRows) -> tuple[DenseRows, Tensor]:
-    """Few samples in coordinates of their own span, ``(n, r)``, r ≤ n, and its axes ``(r, d)``.
-
-    Example:
-        >>> thin, axes = thin_rows(DenseRows(torch.tensor([[3.0, 0.0, 4.0], [0.0, 0.0, 0.0]])))
-        >>> thin.values.abs(), axes.abs()
-        (tensor([[5.],
-                 [0.]]), tensor([[0.6000, 0.0000, 0.8000]]))
-    """
-    values = rows.values.double()
-    # Eigenvalues of the products of samples, in ascending order, are squared lengths of the axes.
-    squares, vectors = torch.linalg.eigh(values @ values.T)
-    rounding = len(values) * torch.finfo(torch.float64).eps
-    kept = squares > rounding * squares[-1]
-    lengths, vectors = squares[kept].sqrt(), vectors[:, kept]
-    axes = (vectors / lengths).T @ values
-    kind = rows.values.dtype
-    return DenseRows((vectors * lengths).to(kind)), axes.to(kind)
 
 
 def _axes(some: Tensor) -> Tensor:
@@ -68,6 +49,11 @@ def _axes(some: Tensor) -> Tensor:
     kept = squares > max(rounding**2, of_squares) * squares[-1:]
     axes: Tensor = torch.linalg.qr(values.T @ vectors[:, kept]).Q.T
     return axes.to(some.dtype).contiguous()
+
+
+def _is_worth_it(rows: DenseRows, axes: Tensor) -> bool:
+    """Whether a space is small, and all samples lie in it."""
+    return len(axes) <= _WORTH * rows.shape[1] and all(_lie_in(t, axes) for t in _tiles(rows))
 
 
 def _lie_in(tile: Tensor, axes: Tensor) -> bool:
