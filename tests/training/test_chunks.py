@@ -18,7 +18,9 @@ def noisy(batch):
     return batch.inputs + noise[:, :10], batch.inputs + noise[:, 10:]
 
 
-def trained(folder, chunk_size, *, norm="layer", backbone=None, loss="info_nce", watch=None):
+def trained(
+    folder, chunk_size, *, norm="layer", backbone=None, loss="info_nce", weight=0.0, watch=None
+):
     torch.manual_seed(0)
     settings = EncoderSettings(projector=ProjectorSettings(hidden=(32,), n_features=16, norm=norm))
     encoder = Encoder(settings, (10,), backbone=backbone or nn.Linear(10, 24))
@@ -29,17 +31,18 @@ def trained(folder, chunk_size, *, norm="layer", backbone=None, loss="info_nce",
     if chunk_size is not None:
         loop["chunk_size"] = chunk_size
     optimizer = {"name": "sgd", "lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}
-    config = TrainConfig.read({"training": loop, "optimizer": optimizer, "loss": {"name": loss}})
+    minimised = {"name": loss, "hidden_weight": weight}
+    config = TrainConfig.read({"training": loop, "optimizer": optimizer, "loss": minimised})
     result = nonneg.train(encoder, ArrayData(vectors), noisy, config, out=folder, console=QUIET)
     return encoder, result.history[-1]["loss"]
 
 
-@pytest.mark.parametrize("loss", ["info_nce", "spectral"])
+@pytest.mark.parametrize(("loss", "weight"), [("info_nce", 0), ("spectral", 0), ("info_nce", 0.3)])
 @pytest.mark.parametrize("chunk_size", [1, 30, 64, 127])
-def test_the_step_is_that_of_the_whole_batch(tmp_path, chunk_size, loss):
+def test_the_step_is_that_of_the_whole_batch(tmp_path, chunk_size, loss, weight):
     """One step of plain SGD with rate 1 is the gradient; 30 leaves a last chunk of 8 rows."""
-    whole, loss_whole = trained(tmp_path / "whole", None, loss=loss)
-    chunked, loss_chunked = trained(tmp_path / "chunked", chunk_size, loss=loss)
+    whole, loss_whole = trained(tmp_path / "whole", None, loss=loss, weight=weight)
+    chunked, loss_chunked = trained(tmp_path / "chunked", chunk_size, loss=loss, weight=weight)
     assert loss_chunked == pytest.approx(loss_whole, rel=1e-12)
     for ours, theirs in zip(chunked.parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)

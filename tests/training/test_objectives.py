@@ -7,10 +7,11 @@ import pytest
 import torch
 from rich.console import Console
 
-from nonneg import Encoder, losses
+from nonneg import Encoder, EncoderSettings, losses
 from nonneg.experiments import read_experiment, run_experiment
 from nonneg.losses import info_nce, info_nce_queue, spectral_contrastive
 from nonneg.pairs import Batch, Draws
+from nonneg.projector import ProjectorSettings
 from nonneg.training import LossSettings, TrainConfig, contrastive_task, read_history
 from nonneg.training.momentum import EncoderWithQueue
 from nonneg.training.objectives import PAIR_LOSSES, objective
@@ -93,6 +94,41 @@ def test_chunks_do_not_go_with_a_queue():
     settings = TrainConfig(loss=LossSettings(name="queue"), training=LoopSettings(chunk_size=8))
     with pytest.raises(ValueError, match="chunk_size does not go with loss=queue"):
         contrastive_task(encoder(), None, settings)
+
+
+def test_a_queue_does_not_compare_the_backbones_output():
+    with pytest.raises(ValueError, match=r"keeps features.*loss.hidden_weight=0"):
+        contrastive_task(encoder(), None, config(name="queue", hidden_weight=0.5))
+
+
+def test_a_frozen_backbone_is_not_taught():
+    settings = EncoderSettings(frozen=True)
+    frozen = Encoder(settings, (3,), backbone=torch.nn.Linear(3, 4))
+    with pytest.raises(ValueError, match=r"encoder.frozen.*loss.hidden_weight=0"):
+        contrastive_task(frozen, None, config(hidden_weight=0.5))
+
+
+@pytest.mark.parametrize("weight", [0, 0.3])
+def test_the_backbones_output_has_its_share_of_the_gradient(weight):
+    """The loss of centred outputs is added with its weight; that of the features is told."""
+    torch.manual_seed(0)
+    head = ProjectorSettings(hidden=(), n_features=6)
+    model = Encoder(EncoderSettings(projector=head), (3,), backbone=torch.nn.Linear(3, 4)).double()
+    views = torch.randn(2, 5, 3, dtype=torch.float64)
+    settings = config(temperature=0.5, hidden_weight=weight)
+    told = contrastive_task(model, lambda _: tuple(views), settings).learn(None, Plain(model))
+    found = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    hidden = model.backbone(views.flatten(0, 1))
+    features = model.projector(hidden).clamp_min(0)
+    mean_row = sum(hidden) / len(hidden)
+    signed = torch.stack([row - mean_row for row in hidden])
+    of_features = info_nce(features[:5], features[5:], temperature=0.5)
+    of_hidden = info_nce(signed[:5], signed[5:], temperature=0.5)
+    (of_features + weight * (of_hidden - of_features)).backward()
+    torch.testing.assert_close(told, of_features.detach())
+    for gradient, parameter in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)
 
 
 def test_keys_take_the_places_of_the_oldest():

@@ -20,6 +20,7 @@ SETTINGS = [
     "encoder.backbone.norm=group",
     "encoder.projector.norm=layer",
     "encoder.projector.n_features=32",
+    "loss.hidden_weight=0.4",
     "training.epochs=3",
     "training.warmup_epochs=1",
     "training.accelerator=cpu",

@@ -36,6 +36,21 @@ def summed(z: Tensor) -> Tensor:
     return _Summed.apply(z)  # type: ignore[no-any-return, no-untyped-call]
 
 
+def centred(z: Tensor) -> Tensor:
+    """Rows less the mean row of all processes, with its gradient.
+
+    Args:
+        z: ``(n, d)``, with the same n and d in every process.
+
+    Example:
+        >>> centred(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
+        tensor([[-1.,  0.],
+                [ 1.,  0.]])
+    """
+    n_processes = dist.get_world_size() if has_processes() else 1
+    return z - summed(z.mean(dim=0)) / n_processes
+
+
 def with_mean_value(loss: Tensor) -> Tensor:
     """The mean of a loss over all processes as value; as gradient that of this process alone.
 

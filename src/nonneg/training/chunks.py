@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -9,11 +10,23 @@ from torch import Tensor, nn
 from nonneg.training.task import Engine
 
 
+class Losses(NamedTuple):
+    """What a batch is judged by."""
+
+    shown: Tensor
+    """That of the features, which history tells of."""
+    minimised: Tensor
+
+
+LossesOf = Callable[[Tensor, Tensor], Losses]
+"""From the backbone's output ``(n, h)`` and the features ``(n, d)`` of all views."""
+
+
 def learn_in_chunks(
     module: nn.Module,
     views: Tensor,
     chunk_size: int,
-    loss_of: Callable[[Tensor], Tensor],
+    losses_of: LossesOf,
     engine: Engine,
 ) -> Tensor:
     """Add the gradients of a whole batch, with the activations of one chunk at a time in memory.
@@ -28,27 +41,32 @@ def learn_in_chunks(
         module: What learns.
         views: ``(n, ...)``.
         chunk_size: Rows at once.
-        loss_of: From features ``(n, d)`` to the loss.
+        losses_of: Of the outputs of all views.
         engine: Gives an ``Encoded`` for ``(n, ...)``, and takes the gradients.
 
     Returns:
-        The loss, without gradient.
+        The loss that is shown, without gradient.
     """
     chunks = views.split(chunk_size)
     drawn_from, parts = [], []
     with _buffers_kept(module), torch.no_grad():
         for chunk in chunks:
             drawn_from.append(_generator_state(views.device))
-            parts.append(engine.forward(chunk).features)
-    features = torch.cat(parts).requires_grad_()
-    loss = loss_of(features)
-    (slopes,) = torch.autograd.grad(loss, features)
-    again = zip(chunks, slopes.split(chunk_size), drawn_from, strict=True)
-    for number, (chunk, slope, state) in enumerate(again, start=1):
+            encoded = engine.forward(chunk)
+            parts.append((encoded.hidden, encoded.features))
+    hidden, features = (torch.cat(part).requires_grad_() for part in zip(*parts, strict=True))
+    losses = losses_of(hidden, features)
+    slopes = torch.autograd.grad(
+        losses.minimised, (hidden, features), allow_unused=True, materialize_grads=True
+    )
+    again = zip(chunks, *(slope.split(chunk_size) for slope in slopes), drawn_from, strict=True)
+    for number, (chunk, of_hidden, of_features, state) in enumerate(again, start=1):
         _set_generator_state(state, views.device)
         with nullcontext() if number == len(chunks) else engine.of_this_process():
-            engine.backward((engine.forward(chunk).features * slope).sum())
-    return loss.detach()
+            encoded = engine.forward(chunk)
+            carried = (encoded.hidden * of_hidden).sum() + (encoded.features * of_features).sum()
+            engine.backward(carried)
+    return losses.shown.detach()
 
 
 @contextmanager

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from nonneg.encoder import Encoded, Encoder
+from nonneg.losses import centred
 from nonneg.pairs import Batch, Pairs
-from nonneg.training.chunks import learn_in_chunks
+from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective
 from nonneg.training.settings import TrainConfig
@@ -35,6 +36,11 @@ class Contrastive:
             raise ValueError("loss=supervised_contrastive learns from labels; the data has none")
         if encoder.gate is not None and config.training.chunk_size is not None:
             raise ValueError("training.chunk_size does not go with encoder.gate; leave one out")
+        if encoder.settings.frozen and config.loss.hidden_weight:
+            raise ValueError(
+                "loss.hidden_weight teaches the backbone, which encoder.frozen keeps as it is; set "
+                "loss.hidden_weight=0"
+            )
 
     @property
     def module(self) -> nn.Module:
@@ -70,19 +76,26 @@ class Contrastive:
         labels = None
         if self.labels is not None:
             labels = self.labels[batch.indices.cpu()].to(batch.indices.device)
-        minimised = objective(self.config.loss)
+        compared = objective(self.config.loss)
+        weight = self.config.loss.hidden_weight
 
-        def loss_of(features: Tensor) -> Tensor:
-            a, b = features.chunk(2)
-            return minimised(a, b, labels)
+        def loss_of(outputs: Tensor) -> Tensor:
+            a, b = outputs.chunk(2)
+            return compared(a, b, labels)
+
+        def losses_of(hidden: Tensor, features: Tensor) -> Losses:
+            shown = loss_of(features)
+            if weight == 0:
+                return Losses(shown, shown)
+            return Losses(shown, (1 - weight) * shown + weight * loss_of(centred(hidden)))
 
         chunk_size = self.config.training.chunk_size
         if chunk_size is not None and chunk_size < len(views):
-            return learn_in_chunks(self.module, views, chunk_size, loss_of, engine)
+            return learn_in_chunks(self.module, views, chunk_size, losses_of, engine)
         encoded = engine.forward(views)
-        loss = loss_of(encoded.features)
-        engine.backward(loss + self.gate_penalty(encoded))
-        return loss.detach()
+        losses = losses_of(encoded.hidden, encoded.features)
+        engine.backward(losses.minimised + self.gate_penalty(encoded))
+        return losses.shown.detach()
 
     def gate_penalty(self, encoded: Encoded) -> Tensor | float:
         """What the encoder's gate adds to the loss; 0 without one."""

@@ -82,6 +82,11 @@ class MomentumQueue(Contrastive):
                 "training.chunk_size does not go with loss=queue, whose negatives are no part of "
                 "the batch: use a smaller training.batch_size"
             )
+        if config.loss.hidden_weight:
+            raise ValueError(
+                "loss=queue keeps features, not the backbone's output, to compare with; set "
+                "loss.hidden_weight=0"
+            )
         self.both = EncoderWithQueue(encoder, config.loss.queue_size, seed=config.seed)
 
     @property

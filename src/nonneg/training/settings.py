@@ -26,6 +26,9 @@ class LossSettings(Settings):
     all others are for pairs."""
     temperature: float = Field(default=0.12, gt=0)
     """Of losses that compare by cosine. Lower: more features on for a sample; higher: fewer."""
+    hidden_weight: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the same loss of the backbone's output, signed and centred, in what is minimised;
+    the rest is that of the features. Short runs learn a better backbone with it. Not for queue."""
     queue_size: int = Field(default=4096, ge=2)
     """Of queue: how many keys of earlier batches are the negatives."""
     momentum: float = Field(default=0.99, ge=0, lt=1)
