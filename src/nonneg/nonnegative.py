@@ -83,6 +83,11 @@ class NonNegative(nn.Module):
         """Whether every value this layer can give is at least zero."""
         return TRANSFORMS[self.kind].is_nonnegative
 
+    @property
+    def can_be_off(self) -> bool:
+        """Whether a feature is exactly zero for scores that are not above zero."""
+        return self.is_nonnegative and not bool(self(torch.zeros(1)))
+
     def forward(self, scores: Tensor) -> Tensor:
         """Features of the same shape as the scores."""
         return TRANSFORMS[self.kind].function(scores)

@@ -1,4 +1,7 @@
-"""What becomes of a feature that is off for every sample? It starts anew at one of the samples."""
+"""What becomes of a feature that is off for every sample, or on for too many?
+
+The one starts anew at one of the samples, the other gets a higher threshold.
+"""
 
 from collections.abc import Sequence
 
@@ -46,6 +49,28 @@ def revive_dead(
     for (encoder, _), part in zip(heads, inputs, strict=True):
         _point(last_layer(encoder), part, rows, chosen, alive=~dead)
     return torch.zeros_like(dead).index_fill(0, rows, value=True)
+
+
+def excess(scores: Tensor, max_on_rate: float) -> Tensor:
+    """By how much scores have to fall until none is above zero for more than a share of samples.
+
+    Args:
+        scores: ``(n, d)``, of samples.
+        max_on_rate: The share; at least one sample is always allowed.
+
+    Returns:
+        ``(d,)``: 0 where few enough are above zero, else halfway between the last score that stays
+        above zero and the next.
+
+    Example:
+        >>> excess(torch.tensor([[4.0, 1.0], [2.0, -1.0], [1.0, -2.0], [-1.0, -3.0]]), 0.5)
+        tensor([1.5000, 0.0000])
+    """
+    n_on = max(1, int(max_on_rate * len(scores)))
+    if n_on >= len(scores):
+        return torch.zeros_like(scores[0])
+    last_on, first_off = scores.topk(n_on + 1, dim=0).values[-2:]
+    return torch.where(first_off > 0, (last_on + first_off) / 2, 0.0)
 
 
 @torch.no_grad()

@@ -21,6 +21,7 @@ SETTINGS = [
     "encoder.projector.norm=layer",
     "encoder.projector.n_features=32",
     "loss.hidden_weight=0.4",
+    "training.max_on_rate=0.2",
     "training.epochs=3",
     "training.warmup_epochs=1",
     "training.accelerator=cpu",
@@ -163,8 +164,8 @@ REVIVED = textwrap.dedent(
     from nonneg.pairs import Batch, Draws
     from nonneg.projector import ProjectorSettings
     from nonneg.revival import last_layer
-    from nonneg.training.reviving import revive_alike
-    from nonneg.training.task import Revival
+    from nonneg.training.upkeep import revive_alike
+    from nonneg.training.task import Upkeep
 
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
@@ -181,8 +182,8 @@ REVIVED = textwrap.dedent(
     optimizer.step()
     numbers = torch.arange(64)
     batch = Batch(inputs, numbers, Draws(0, 0, numbers), lambda _: inputs)
-    revival = Revival((encoder,), lambda batch: batch.inputs)
-    revive_alike(revival, [batch], optimizer, seed=1, decides=rank == 0, n_processes=2)
+    upkeep = Upkeep((encoder,), lambda batch: batch.inputs)
+    revive_alike(upkeep, [batch], optimizer, seed=1, decides=rank == 0, n_processes=2)
     moments = optimizer.state[last.weight]["exp_avg"]
     found = torch.cat([last.weight.detach().flatten(), last.bias.detach()])
     both = [torch.zeros_like(found) for _ in range(2)]

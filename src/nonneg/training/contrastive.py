@@ -13,7 +13,7 @@ from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective
 from nonneg.training.settings import TrainConfig
-from nonneg.training.task import Engine, Prepare, Revival
+from nonneg.training.task import Engine, Prepare, Upkeep
 
 
 class Contrastive:
@@ -53,15 +53,13 @@ class Contrastive:
         return getattr(self.pairs, "prepare", None)
 
     @property
-    def revival(self) -> Revival | None:
-        """Of an encoder whose features can be off, if the settings ask for it.
+    def upkeep(self) -> Upkeep | None:
+        """Of an encoder whose features can be off.
 
         With a gate there is none: a feature may be off because its gate is shut.
         """
-        can_die = self.encoder.is_nonnegative and self.encoder.gate is None
-        if not (can_die and self.config.training.revive):
-            return None
-        return Revival(self._alike, self._views)
+        can_be_off = self.encoder.nonnegative.can_be_off and self.encoder.gate is None
+        return Upkeep(self._alike, self._views) if can_be_off else None
 
     @property
     def _alike(self) -> tuple[Encoder, ...]:

@@ -21,11 +21,11 @@ from nonneg.training.loggers import log, loggers
 from nonneg.training.monitor import monitored
 from nonneg.training.optimizers import optimizer
 from nonneg.training.order import epoch_batches
-from nonneg.training.reviving import n_looked_at, revival_steps, revive_alike
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.schedule import learning_rate_factor
 from nonneg.training.settings import LoopSettings, TrainConfig
-from nonneg.training.task import Revival, Task
+from nonneg.training.task import Task, Upkeep
+from nonneg.training.upkeep import limit_alike, n_looked_at, revival_steps, revive_alike
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -165,8 +165,8 @@ class Run:
                 loss=self.mean_loss(),
                 samples_per_second=self._samples_per_second(),
             )
-        if self.position.step in self.revivals and self.task.revival is not None:
-            self._revive(self.task.revival)
+        if self.task.upkeep is not None:
+            self._put_features_right(self.task.upkeep)
         if self.loop.monitor_every and self.position.step % self.loop.monitor_every == 0:
             self._measure_within()
         every = self.loop.checkpoint_every
@@ -211,12 +211,33 @@ class Run:
         except FloatingPointError as error:
             raise self._diverged(str(error)) from error
 
-    def _revive(self, revival: Revival) -> None:
-        """Let dead features start anew, seen on views of the running epoch."""
+    def _put_features_right(self, upkeep: Upkeep) -> None:
+        """Revive dead features, or limit others after the last step, where that is due."""
+        decides, n_processes = self.fabric.is_global_zero, self.fabric.world_size
+        if self.position.step in self.revivals and self.loop.revive:
+            revive_alike(
+                upkeep,
+                self._looked_at(),
+                self.optimizer,
+                seed=self.config.seed * 1_000_003 + self.position.step,
+                decides=decides,
+                n_processes=n_processes,
+            )
+        if self.position.step == self.n_steps and self.loop.max_on_rate < 1:
+            limit_alike(
+                upkeep,
+                self._looked_at(),
+                max_on_rate=self.loop.max_on_rate,
+                decides=decides,
+                n_processes=n_processes,
+            )
+
+    def _looked_at(self) -> Iterator[Batch]:
+        """Some batches of the running epoch, the same in every process."""
         numbers = epoch_batches(
             len(self.data), self.loop.batch_size, seed=self.config.seed, epoch=self.position.epoch
         )
-        batches = loaded_batches(
+        return loaded_batches(
             self.data,
             self.task.prepare,
             numbers[: n_looked_at(self.loop.batch_size)],
@@ -224,14 +245,6 @@ class Run:
             epoch=self.position.epoch,
             n_workers=0,
             device=self.fabric.device,
-        )
-        revive_alike(
-            revival,
-            batches,
-            self.optimizer,
-            seed=self.config.seed * 1_000_003 + self.position.step,
-            decides=self.fabric.is_global_zero,
-            n_processes=self.fabric.world_size,
         )
 
     def finish(self) -> None:

@@ -60,6 +60,9 @@ class LoopSettings(Settings):
     """Whether features that are off for all of 4,096 views start anew, each at a view drawn by
     chance; looked at four times until two thirds of the steps, and done if more than 5 % are dead.
     Not for signed features, which are never off, nor with a gate, nor in supervised tasks."""
+    max_on_rate: float = Field(default=1.0, gt=0, le=1)
+    """After the last step, thresholds are raised until no feature is on for more than this share of
+    4,096 views; 1 leaves them as they are. For the same features as revive."""
     clip_norm: float | None = Field(default=None, gt=0)
     """Gradients longer than this are shortened to it."""
     accumulate: int = Field(default=1, ge=1)

@@ -12,7 +12,7 @@ from nonneg.pairs import Batch
 from nonneg.training.classifier import Classifier
 from nonneg.training.contrastive import described, owner
 from nonneg.training.monitor import measurements
-from nonneg.training.task import Engine, Prepare, Revival
+from nonneg.training.task import Engine, Prepare, Upkeep
 
 View = Callable[[Batch], Tensor]
 
@@ -45,7 +45,7 @@ class Supervised:
         return getattr(owner(self.view), "prepare", None)
 
     @property
-    def revival(self) -> Revival | None:
+    def upkeep(self) -> Upkeep | None:
         """There is none: it is for features that learn from pairs."""
         return None
 

@@ -33,8 +33,8 @@ class Engine(Protocol):
         ...
 
 
-class Revival(NamedTuple):
-    """What it takes to let dead features start anew."""
+class Upkeep(NamedTuple):
+    """What it takes to put features right while they learn."""
 
     encoders: tuple[Encoder, ...]
     """The first is looked at; what starts anew in it does so in the others, its copies."""
@@ -56,8 +56,8 @@ class Task(Protocol):
         ...
 
     @property
-    def revival(self) -> Revival | None:
-        """How dead features start anew while it learns; None where they do not."""
+    def upkeep(self) -> Upkeep | None:
+        """Of features that can be off; None where they cannot."""
         ...
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:

@@ -1,4 +1,7 @@
-"""When do dead features start anew in a run, and how do all processes and copies agree on it?"""
+"""When are the features of a run put right, and how do all processes and copies agree on it?
+
+Dead features start anew while the run goes on; after it, those that are on too often are limited.
+"""
 
 import math
 from collections.abc import Iterable
@@ -7,8 +10,8 @@ import torch
 from torch.optim import Optimizer
 
 from nonneg.pairs import Batch
-from nonneg.revival import forget, last_layer, revive_dead
-from nonneg.training.task import Revival
+from nonneg.revival import excess, forget, last_layer, revive_dead
+from nonneg.training.task import Upkeep
 
 # As shares of all steps: early enough to learn after it.
 _REVIVALS = (1 / 6, 1 / 3, 1 / 2, 2 / 3)
@@ -40,7 +43,7 @@ def n_looked_at(batch_size: int) -> int:
 
 @torch.no_grad()
 def revive_alike(
-    revival: Revival,
+    upkeep: Upkeep,
     batches: Iterable[Batch],
     optimizer: Optimizer,
     *,
@@ -51,18 +54,18 @@ def revive_alike(
     """Let the dead features of an encoder start anew, in all processes and copies alike.
 
     Args:
-        revival: The encoder and its copies.
+        upkeep: The encoder and its copies.
         batches: What is looked at; only read where it is decided.
         optimizer: Of the encoder.
         seed: Of the samples that features start at.
         decides: Whether this is the process that looks; the others take over what it did.
         n_processes: In all.
     """
-    encoder, *copies = revival.encoders
+    encoder, *copies = upkeep.encoders
     last = last_layer(encoder)
     revived = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
     if decides:
-        hidden = torch.cat([encoder.encode(revival.views(batch)).hidden for batch in batches])
+        hidden = torch.cat([encoder.encode(upkeep.views(batch)).hidden for batch in batches])
         generator = torch.Generator().manual_seed(seed)
         looked_at = [(encoder, hidden.to(last.weight.device))]
         revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
@@ -74,3 +77,30 @@ def revive_alike(
     for copy in map(last_layer, copies):
         copy.weight[revived], copy.bias[revived] = last.weight[revived], last.bias[revived]
     forget(optimizer, last, revived)
+
+
+@torch.no_grad()
+def limit_alike(
+    upkeep: Upkeep,
+    batches: Iterable[Batch],
+    *,
+    max_on_rate: float,
+    decides: bool,
+    n_processes: int,
+) -> None:
+    """Let no feature be on for more than a share of the views, in all processes alike.
+
+    Args:
+        upkeep: The encoder; copies are left as they are.
+        batches: What is looked at; only read where it is decided.
+        max_on_rate: The share.
+        decides: Whether this is the process that looks; the others take over what it did.
+        n_processes: In all.
+    """
+    encoder = upkeep.encoders[0]
+    bias = last_layer(encoder).bias
+    if decides:
+        scores = torch.cat([encoder.encode(upkeep.views(batch)).scores for batch in batches])
+        bias.sub_(excess(scores, max_on_rate).to(bias))
+    if n_processes > 1:
+        torch.distributed.broadcast(bias.data, src=0)
