@@ -168,6 +168,7 @@ _VARIED = {
         "encoder.projector.norm=none",
     ),
     "batch 512": ("training.batch_size=512",),
+    "loss of features alone": ("loss.hidden_weight=0",),
 }
 
 SENSITIVITY = Plan(
@@ -244,7 +245,7 @@ _METHODS = {
     "decoupled": ("loss=decoupled",),
     "supervised contrastive": ("loss=supervised_contrastive",),
     "pairwise sigmoid": ("loss=sigmoid",),
-    "momentum queue": ("loss=queue",),
+    "momentum queue": ("loss=queue", "loss.hidden_weight=0"),
     "VICReg": ("loss=vicreg",),
     "Barlow Twins": ("loss=barlow_twins",),
 }
