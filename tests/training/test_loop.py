@@ -189,19 +189,49 @@ def test_nothing_is_revived_after_the_last_step(tmp_path):
     assert n_alive(learner) <= 8
 
 
-def test_a_resumed_run_has_the_same_revivals(tmp_path, monkeypatch):
-    """Stopped between two of them, and right after one."""
+def largest_on_rate(learner):
+    """Over views as the learner has seen them."""
+    views = planted(4096, seed=1).inputs
+    views = views + 0.15 * torch.randn(views.shape, generator=torch.Generator().manual_seed(2))
+    return float((learner.encode(views).features > 0).double().mean(dim=0).max())
+
+
+@pytest.mark.parametrize("kind", ["relu", "rep_relu"])
+def test_no_feature_is_on_for_more_than_its_share_at_the_end(kind, tmp_path):
+    """A feature of one of six parts is on for a sixth of the views, or for a tenth if limited."""
+    for limit in (1.0, 0.1):
+        learner = encoder(kind)
+        out = tmp_path / str(limit)
+        runs = config(max_on_rate=limit)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+        assert largest_on_rate(learner) > 0.25 if limit == 1 else largest_on_rate(learner) < 0.15
+
+
+@pytest.mark.parametrize("kind", ["softplus", "identity"])
+def test_features_that_are_never_off_are_not_limited(kind, tmp_path):
+    learners = [encoder(kind), encoder(kind)]
+    for learner, limit in zip(learners, (1.0, 0.1), strict=True):
+        runs = config(epochs=2, max_on_rate=limit)
+        out = tmp_path / str(limit)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_resumed_run_has_the_same_upkeep(tmp_path, monkeypatch):
+    """Stopped between two revivals, right after one, before and after features are limited."""
+    runs = config(max_on_rate=0.1)
     whole = mostly_dead()
-    nonneg.train(whole, planted(), noisy_pairs, config(), out=tmp_path / "whole", console=QUIET)
+    nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
     n_steps = read_history(tmp_path / "whole")[-1]["step"]
-    for stop in (n_steps // 4, round(n_steps / 3)):
+    for stop in (n_steps // 4, round(n_steps / 3), n_steps - 1, n_steps):
         asked = Run._asked_to_stop
         monkeypatch.setattr(Run, "_asked_to_stop", lambda run, n=stop: run.position.step == n)
         out = tmp_path / str(stop)
-        nonneg.train(mostly_dead(), planted(), noisy_pairs, config(), out=out, console=QUIET)
+        nonneg.train(mostly_dead(), planted(), noisy_pairs, runs, out=out, console=QUIET)
         monkeypatch.setattr(Run, "_asked_to_stop", asked)
         learner = mostly_dead()
-        nonneg.train(learner, planted(), noisy_pairs, config(), out=out, resume=True, console=QUIET)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, resume=True, console=QUIET)
         for ours, theirs in zip(learner.parameters(), whole.parameters(), strict=True):
             assert torch.equal(ours, theirs)
 
