@@ -19,6 +19,7 @@ QUICK = [
     "encoder.backbone.width=4",
     "encoder.projector.hidden=[16]",
     "encoder.projector.n_features=32",
+    "loss.hidden_weight=0.25",
     "training.epochs=2",
     "training.warmup_epochs=1",
 ]
@@ -64,6 +65,7 @@ def test_a_run_beside_another(nonneg, runs, tmp_path):
     assert content["training"][0]["collapse"] > 0
     assert content["sepin"]["shape"] == [32]
     assert content["class_names"] == list("0123456789")
+    assert "0.15, 25 % of it of the backbone's output" in content["about"][0]
     assert "trained on 1,237 samples for 2 epochs, seed 0" in content["about"][0]
     assert content["about"][-1] == "Partners in another seed are from digits."
     returned = next(row for row in content["figures"] if row["key"] == "returned")

@@ -129,6 +129,8 @@ class RunSource:
         if loss.get("temperature") is not None:
             name = _LOSSES.get(loss["name"], loss["name"])
             parts.append(f"{name} at temperature {loss['temperature']:g}")
+        if loss.get("hidden_weight"):
+            parts.append(f"{100 * loss['hidden_weight']:g} % of it of the backbone's output")
         n_samples, epochs = settings.get("n_samples"), settings.get("training", {}).get("epochs")
         if n_samples and epochs:
             parts.append(f"trained on {n_samples:,} samples for {epochs} epochs")
