@@ -22,7 +22,13 @@ from nonneg.training import read_history
 from nonneg.training.optimizers import optimizer
 
 N_IMAGES = 5120
-SETTINGS = ["data.held_out=512", "training.epochs=2", "training.warmup_epochs=1"]
+SETTINGS = [
+    "data.held_out=512",
+    "training.epochs=2",
+    "training.warmup_epochs=1",
+    "training.max_on_rate=1",
+    "loss.hidden_weight=0",
+]
 WAYS = {
     "one process, two threads": ([sys.executable, "-m"], "2"),
     "two processes, one thread each": (

@@ -35,8 +35,14 @@ def measure() -> dict[str, dict[str, float]]:
 
 
 def _measure(name: str, shape: tuple[int, ...]) -> dict[str, float]:
-    # Dead features are looked for four times a run, however short: not what an epoch costs.
-    changes = ["training.epochs=1", "training.warmup_epochs=0", "training.revive=false"]
+    # Features are looked at a few times a run, however short: not what an epoch costs.
+    changes = [
+        "training.epochs=1",
+        "training.warmup_epochs=0",
+        "training.revive=false",
+        "training.max_on_rate=1",
+        "loss.hidden_weight=0",
+    ]
     _, experiment = read_experiment(name, changes)
     pixels = torch.randint(0, 256, (N_IMAGES, *shape), generator=torch.Generator().manual_seed(0))
     data = ArrayData(pixels.byte(), labels=torch.arange(N_IMAGES) % 10, name=name)

@@ -104,4 +104,8 @@ def test_what_is_on_for_few_enough_stays_to_the_bit():
     scores = torch.tensor([[3.0], [2.0], [-1e-9], [-1.0]])
     assert excess(scores, 0.5).tolist() == [0.0]
     assert excess(scores, 1.0).tolist() == [0.0]
-    assert excess(scores, 0.01).tolist() == [2.5]  # one sample is always allowed
+    assert excess(scores, 0.01).tolist() == [2.5]  # less than one sample
+
+
+def test_of_equal_scores_at_the_edge_none_stays():
+    assert excess(torch.tensor([[5.0], [2.0], [2.0], [-1.0]]), 0.5).tolist() == [2.0]

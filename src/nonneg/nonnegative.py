@@ -39,15 +39,17 @@ class _StraightThroughReLU(torch.autograd.Function):
 
 
 class Transform(NamedTuple):
-    """A function of the scores, and whether its values can be negative."""
+    """A function of the scores, and what its values can be."""
 
     function: Callable[[Tensor], Tensor]
     is_nonnegative: bool
+    gives_zeros: bool = False
+    """Whether all scores up to zero become exactly zero."""
 
 
 TRANSFORMS = {
-    "relu": Transform(F.relu, is_nonnegative=True),
-    "rep_relu": Transform(straight_through_relu, is_nonnegative=True),
+    "relu": Transform(F.relu, is_nonnegative=True, gives_zeros=True),
+    "rep_relu": Transform(straight_through_relu, is_nonnegative=True, gives_zeros=True),
     "softplus": Transform(F.softplus, is_nonnegative=True),
     "sigmoid": Transform(torch.sigmoid, is_nonnegative=True),
     "exp": Transform(torch.exp, is_nonnegative=True),
@@ -84,9 +86,9 @@ class NonNegative(nn.Module):
         return TRANSFORMS[self.kind].is_nonnegative
 
     @property
-    def can_be_off(self) -> bool:
-        """Whether a feature is exactly zero for scores that are not above zero."""
-        return self.is_nonnegative and not bool(self(torch.zeros(1)))
+    def gives_zeros(self) -> bool:
+        """Whether a feature is exactly zero where its score is not above zero."""
+        return TRANSFORMS[self.kind].gives_zeros
 
     def forward(self, scores: Tensor) -> Tensor:
         """Features of the same shape as the scores."""

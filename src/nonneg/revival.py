@@ -56,11 +56,11 @@ def excess(scores: Tensor, max_on_rate: float) -> Tensor:
 
     Args:
         scores: ``(n, d)``, of samples.
-        max_on_rate: The share; at least one sample is always allowed.
+        max_on_rate: The share; one sample is allowed where it is less than that.
 
     Returns:
         ``(d,)``: 0 where few enough are above zero, else halfway between the last score that stays
-        above zero and the next.
+        above zero and the next. Where these two are equal, none of their like stays.
 
     Example:
         >>> excess(torch.tensor([[4.0, 1.0], [2.0, -1.0], [1.0, -2.0], [-1.0, -3.0]]), 0.5)

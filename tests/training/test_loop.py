@@ -204,7 +204,10 @@ def test_no_feature_is_on_for_more_than_its_share_at_the_end(kind, tmp_path):
         out = tmp_path / str(limit)
         runs = config(max_on_rate=limit)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
-        assert largest_on_rate(learner) > 0.25 if limit == 1 else largest_on_rate(learner) < 0.15
+        if limit == 1:
+            assert largest_on_rate(learner) > 0.25
+        else:
+            assert largest_on_rate(learner) < 0.15
 
 
 @pytest.mark.parametrize("kind", ["softplus", "identity"])

@@ -51,5 +51,10 @@ def test_each_kind_of_collapse_is_named_with_its_cure(change, said):
     )
 
 
+def test_a_limit_to_features_is_named_where_there_is_one():
+    warning = collapse_warning(HEALTHY | {"alive_features": 3}, n_features=256, max_on_rate=0.05)
+    assert warning.endswith("rep_relu, or raise training.max_on_rate (0.05)")
+
+
 def test_a_healthy_run_is_left_in_peace():
     assert collapse_warning(HEALTHY, n_features=256) is None

@@ -25,6 +25,7 @@ from nonneg.losses import info_nce_bounds
 from nonneg.pairs import Batch, Draws
 from nonneg.report.samples import Samples
 from nonneg.report.story import SelectionPoint, Training
+from nonneg.training.classifier import LOSSES as CLASSIFIER_LOSSES
 from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS
 from nonneg.training.run_folder import HISTORY_FILE, read_history
 
@@ -126,11 +127,13 @@ class RunSource:
         parts = [what + (f" on {backbone}" if backbone else "")]
         parts.append(f"transform {settings['encoder']['nonnegative']}")
         loss = settings["loss"]
-        if loss.get("temperature") is not None:
-            name = _LOSSES.get(loss["name"], loss["name"])
+        name = _LOSSES.get(loss["name"], loss["name"])
+        if loss["name"] in CLASSIFIER_LOSSES:
+            parts.append(name)
+        elif loss.get("temperature") is not None:
             parts.append(f"{name} at temperature {loss['temperature']:g}")
-        if loss.get("hidden_weight"):
-            parts.append(f"{100 * loss['hidden_weight']:g} % of it of the backbone's output")
+            if loss.get("hidden_weight"):
+                parts.append(f"{100 * loss['hidden_weight']:g} % of it of the backbone's output")
         n_samples, epochs = settings.get("n_samples"), settings.get("training", {}).get("epochs")
         if n_samples and epochs:
             parts.append(f"trained on {n_samples:,} samples for {epochs} epochs")

@@ -4,7 +4,7 @@ from nonneg.losses.across import info_nce_across, spectral_contrastive_across
 from nonneg.losses.barlow import barlow_twins
 from nonneg.losses.cross_entropy import NonNegativeClassifier, non_negative_cross_entropy
 from nonneg.losses.decoupled import decoupled_contrastive
-from nonneg.losses.distributed import centred, gathered
+from nonneg.losses.distributed import gathered
 from nonneg.losses.info_nce import info_nce, info_nce_bounds
 from nonneg.losses.queue import info_nce_queue
 from nonneg.losses.sigmoid import pairwise_sigmoid
@@ -14,7 +14,6 @@ from nonneg.losses.vicreg import vicreg
 __all__ = [
     "NonNegativeClassifier",
     "barlow_twins",
-    "centred",
     "decoupled_contrastive",
     "gathered",
     "info_nce",

@@ -56,9 +56,8 @@ def learn_in_chunks(
             parts.append((encoded.hidden, encoded.features))
     hidden, features = (torch.cat(part).requires_grad_() for part in zip(*parts, strict=True))
     losses = losses_of(hidden, features)
-    slopes = torch.autograd.grad(
-        losses.minimised, (hidden, features), allow_unused=True, materialize_grads=True
-    )
+    # The backbone's output may be no part of the loss.
+    slopes = torch.autograd.grad(losses.minimised, (hidden, features), materialize_grads=True)
     again = zip(chunks, *(slope.split(chunk_size) for slope in slopes), drawn_from, strict=True)
     for number, (chunk, of_hidden, of_features, state) in enumerate(again, start=1):
         _set_generator_state(state, views.device)

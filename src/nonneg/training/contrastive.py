@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nonneg.encoder import Encoded, Encoder
-from nonneg.losses import centred
+from nonneg.losses.distributed import centred
 from nonneg.pairs import Batch, Pairs
 from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
@@ -58,7 +58,7 @@ class Contrastive:
 
         With a gate there is none: a feature may be off because its gate is shut.
         """
-        can_be_off = self.encoder.nonnegative.can_be_off and self.encoder.gate is None
+        can_be_off = self.encoder.is_nonnegative and self.encoder.gate is None
         return Upkeep(self._alike, self._views) if can_be_off else None
 
     @property
@@ -92,7 +92,8 @@ class Contrastive:
             return learn_in_chunks(self.module, views, chunk_size, losses_of, engine)
         encoded = engine.forward(views)
         losses = losses_of(encoded.hidden, encoded.features)
-        engine.backward(losses.minimised + self.gate_penalty(encoded))
+        # As much beside the features' loss as it is without the backbone's.
+        engine.backward(losses.minimised + (1 - weight) * self.gate_penalty(encoded))
         return losses.shown.detach()
 
     def gate_penalty(self, encoded: Encoded) -> Tensor | float:
@@ -114,7 +115,8 @@ class Contrastive:
 
     def warning(self, record: dict[str, Any]) -> str | None:
         """One sentence if the features have collapsed."""
-        return collapse_warning(record, self.encoder.n_features)
+        limit = self.config.training.max_on_rate
+        return collapse_warning(record, self.encoder.n_features, max_on_rate=limit)
 
     def save(self, folder: Path) -> None:
         """Write the encoder."""

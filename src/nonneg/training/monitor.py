@@ -73,12 +73,15 @@ def progress_rate(
     return (ceiling - loss) / (ceiling - floor)
 
 
-def collapse_warning(record: dict[str, Any], n_features: int) -> str | None:
+def collapse_warning(
+    record: dict[str, Any], n_features: int, *, max_on_rate: float = 1.0
+) -> str | None:
     """One sentence if an epoch's record shows a collapsed run, None for a healthy one.
 
     Args:
         record: With ``zero_row_rate`` and ``alive_features``, and ``progress_rate`` if known.
         n_features: Alive and dead together.
+        max_on_rate: Of the run; features may have been limited to too little.
     """
     if record["zero_row_rate"] > MAX_ZERO_ROWS:
         what = f"{record['zero_row_rate']:.0%} of the samples have no active feature"
@@ -91,9 +94,10 @@ def collapse_warning(record: dict[str, Any], n_features: int) -> str | None:
         )
     else:
         return None
+    limit = f", or raise training.max_on_rate ({max_on_rate:g})" if max_on_rate < 1 else ""
     return (
         f"the run has collapsed: {what}; set encoder.projector.norm=batch, lower optimizer.lr, "
-        "or try encoder.nonnegative=rep_relu"
+        f"or try encoder.nonnegative=rep_relu{limit}"
     )
 
 

@@ -70,6 +70,7 @@ class Run:
         self.loss_sum = self._on_device(0.0)
         self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
         self.n_steps = self.steps_per_epoch * self.loop.epochs
+        self.upkeep = task.upkeep
         self.revivals = revival_steps(self.n_steps)
         is_first = fabric.is_global_zero
         self.loggers = loggers(self.loop.loggers, folder.path) if is_first else []
@@ -165,8 +166,8 @@ class Run:
                 loss=self.mean_loss(),
                 samples_per_second=self._samples_per_second(),
             )
-        if self.task.upkeep is not None:
-            self._put_features_right(self.task.upkeep)
+        if self.upkeep is not None:
+            self._keep_up(self.upkeep)
         if self.loop.monitor_every and self.position.step % self.loop.monitor_every == 0:
             self._measure_within()
         every = self.loop.checkpoint_every
@@ -211,7 +212,7 @@ class Run:
         except FloatingPointError as error:
             raise self._diverged(str(error)) from error
 
-    def _put_features_right(self, upkeep: Upkeep) -> None:
+    def _keep_up(self, upkeep: Upkeep) -> None:
         """Revive dead features, or limit others after the last step, where that is due."""
         decides, n_processes = self.fabric.is_global_zero, self.fabric.world_size
         if self.position.step in self.revivals and self.loop.revive:

@@ -28,7 +28,8 @@ class LossSettings(Settings):
     """Of losses that compare by cosine. Lower: more features on for a sample; higher: fewer."""
     hidden_weight: float = Field(default=0.0, ge=0, lt=1)
     """Share of the same loss of the backbone's output, signed and centred, in what is minimised;
-    the rest is that of the features. Short runs learn a better backbone with it. Not for queue."""
+    the rest is that of the features. Short runs learn a better backbone with it. Not for queue and
+    frozen backbones, which refuse it; classifiers do not look at it."""
     queue_size: int = Field(default=4096, ge=2)
     """Of queue: how many keys of earlier batches are the negatives."""
     momentum: float = Field(default=0.99, ge=0, lt=1)
@@ -62,7 +63,8 @@ class LoopSettings(Settings):
     Not for signed features, which are never off, nor with a gate, nor in supervised tasks."""
     max_on_rate: float = Field(default=1.0, gt=0, le=1)
     """After the last step, thresholds are raised until no feature is on for more than this share of
-    4,096 views; 1 leaves them as they are. For the same features as revive."""
+    4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.
+    Only for relu and rep_relu, and not with a gate nor in supervised tasks."""
     clip_norm: float | None = Field(default=None, gt=0)
     """Gradients longer than this are shortened to it."""
     accumulate: int = Field(default=1, ge=1)

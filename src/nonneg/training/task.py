@@ -34,7 +34,7 @@ class Engine(Protocol):
 
 
 class Upkeep(NamedTuple):
-    """What it takes to put features right while they learn."""
+    """What it takes to put features right, in a run and at its end."""
 
     encoders: tuple[Encoder, ...]
     """The first is looked at; what starts anew in it does so in the others, its copies."""

@@ -90,6 +90,8 @@ def limit_alike(
 ) -> None:
     """Let no feature be on for more than a share of the views, in all processes alike.
 
+    Features that are never exactly zero are left as they are.
+
     Args:
         upkeep: The encoder; copies are left as they are.
         batches: What is looked at; only read where it is decided.
@@ -98,6 +100,8 @@ def limit_alike(
         n_processes: In all.
     """
     encoder = upkeep.encoders[0]
+    if not encoder.nonnegative.gives_zeros:
+        return
     bias = last_layer(encoder).bias
     if decides:
         scores = torch.cat([encoder.encode(upkeep.views(batch)).scores for batch in batches])
