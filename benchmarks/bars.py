@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).parent.parent / "results"
 PRESETS = ("fashion-mnist", "cifar10-small")
@@ -97,13 +97,23 @@ def table(folder: Path) -> str:
 
 
 def paired_figures(folder: Path, preset: str) -> list[tuple[Values, Values]]:
-    """All figures of CL and of NCL, for each seed that every table has."""
+    """All figures of CL and of NCL, for each seed that every table has.
+
+    Raises:
+        ValueError: If tables are of runs with different settings.
+    """
     seeds: list[set[str]] = []
     found: dict[tuple[str, str], Values] = {}
+    settings: dict[str, Any] = {}
     for name in TABLES:
         arms = json.loads((folder / f"{name}-{preset}.json").read_text())["arms"]
         seeds.append(set(arms["CL"]["figures"]) & set(arms["NCL"]["figures"]))
         for arm in ("CL", "NCL"):
+            if settings.setdefault(arm, arms[arm]["settings"]) != arms[arm]["settings"]:
+                raise ValueError(
+                    f"{name}-{preset} is of other {arm} runs than {TABLES[0]}-{preset}; make both "
+                    "with nonneg reproduce"
+                )
             for seed, figures in arms[arm]["figures"].items():
                 values = {key: figure["value"] for key, figure in figures.items()}
                 found.setdefault((arm, seed), {}).update(values)

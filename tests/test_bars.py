@@ -4,6 +4,8 @@ import json
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 bars = runpy.run_path(str(ROOT / "benchmarks" / "bars.py"))
 
@@ -19,7 +21,10 @@ NCL |= {"selection_retrieval_0.25_ea_rectified": 0.695}
 def _written(folder, seeds=("0", "1")):
     for name in bars["TABLES"]:
         arms = {
-            arm: {"figures": {s: {k: {"value": v} for k, v in values.items()} for s in seeds}}
+            arm: {
+                "settings": {"seedless": True},
+                "figures": {s: {k: {"value": v} for k, v in values.items()} for s in seeds},
+            }
             for arm, values in (("CL", CL), ("NCL", NCL))
         }
         (folder / f"{name}-fashion-mnist.json").write_text(json.dumps({"arms": arms}))
@@ -51,6 +56,14 @@ def test_only_seeds_of_all_tables_count(tmp_path):
     del table["arms"]["NCL"]["figures"]["1"]
     path.write_text(json.dumps(table))
     assert len(bars["paired_figures"](tmp_path, "fashion-mnist")) == 2
+
+
+def test_tables_of_different_runs_are_not_mixed(tmp_path):
+    _written(tmp_path)
+    path = tmp_path / "selection-fashion-mnist.json"
+    path.write_text(path.read_text().replace("true", "false"))
+    with pytest.raises(ValueError, match="selection-fashion-mnist is of other CL runs"):
+        bars["paired_figures"](tmp_path, "fashion-mnist")
 
 
 def test_the_page_shows_the_bars_of_its_tables():
