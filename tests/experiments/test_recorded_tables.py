@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ TABLES = sorted(path.name for path in RESULTS.glob("*-*.json"))
 
 
 def options(words, name):
-    return [value for key, value in zip(words, words[1:], strict=False) if key == name]
+    return [value for key, value in pairwise(words) if key == name]
 
 
 @pytest.mark.parametrize("name", TABLES)
