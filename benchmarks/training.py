@@ -35,7 +35,8 @@ def measure() -> dict[str, dict[str, float]]:
 
 
 def _measure(name: str, shape: tuple[int, ...]) -> dict[str, float]:
-    # Features are looked at a few times a run, however short: not what an epoch costs.
+    # Features are looked at a few times a run, however short: not what an epoch costs. The bare
+    # steps have the loss of the features alone, and so has the run.
     changes = [
         "training.epochs=1",
         "training.warmup_epochs=0",
