@@ -8,6 +8,7 @@ from torch import nn
 from nonneg import Encoder, EncoderSettings
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
+from nonneg.gate import GateSettings
 from nonneg.nonnegative import TRANSFORMS
 from nonneg.projector import ProjectorSettings
 
@@ -247,3 +248,25 @@ def test_nothing_is_unpickled(tmp_path):
     for path in tmp_path.iterdir():
         assert b"torch._utils" not in path.read_bytes()
         assert path.suffix in (".json", ".safetensors")
+
+
+def test_with_its_input_normed_the_length_of_hidden_does_not_matter():
+    head = ProjectorSettings(hidden=(), n_features=6, input_norm="layer")
+    encoder = Encoder(EncoderSettings(projector=head), (4,), backbone=nn.Identity())
+    vectors = torch.randn(5, 4)
+    torch.testing.assert_close(encoder(300 * vectors).scores, encoder(100 * vectors).scores)
+    assert [name for name, _ in encoder.projector.named_parameters()] == ["1.weight", "1.bias"]
+
+
+@pytest.mark.parametrize("gate", [None, GateSettings()])
+def test_detached_features_have_no_gradient_to_the_backbone(gate):
+    settings = EncoderSettings(projector=ProjectorSettings(hidden=(), n_features=6), gate=gate)
+    encoder = Encoder(settings, (4,), backbone=nn.Linear(4, 3))
+    vectors = torch.randn(5, 4)
+    for detached in (False, True):
+        encoder.zero_grad()
+        encoded = encoder(vectors, detached=detached)
+        torch.testing.assert_close(encoded, encoder(vectors))
+        encoded.features.sum().backward()
+        assert (encoder.backbone.weight.grad is None) == detached
+        assert encoder.projector[-1].weight.grad is not None

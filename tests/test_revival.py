@@ -3,7 +3,7 @@ from torch import nn
 
 from nonneg import Encoder, EncoderSettings
 from nonneg.projector import ProjectorSettings
-from nonneg.revival import excess, forget, revive_dead
+from nonneg.revival import anchor, excess, forget, revive_dead
 from nonneg.training.optimizers import optimizer
 from nonneg.training.settings import OptimizerSettings
 
@@ -48,6 +48,27 @@ def test_a_few_dead_and_all_dead_are_left_alone():
         before = encoder.projector[-1].weight.clone()
         assert not revive_dead([(encoder, HIDDEN)], torch.Generator(), max_dead_rate=0.25).any()
         assert torch.equal(encoder.projector[-1].weight, before)
+
+
+def test_anchored_features_each_have_a_sample_of_their_own_and_are_on_for_five_percent():
+    encoder, _ = encoder_with_dead(30)
+    assert anchor(encoder, HIDDEN, torch.Generator().manual_seed(1)).all()
+    last = encoder.projector[-1]
+    assert (n_on(encoder) == 25).all()
+    assert len(last.weight.unique(dim=0)) == 40
+    # Each points from the mean to one of the samples.
+    directions = torch.nn.functional.normalize(HIDDEN - HIDDEN.mean(dim=0), dim=1)
+    cosines = torch.nn.functional.normalize(last.weight, dim=1) @ directions.T
+    torch.testing.assert_close(cosines.max(dim=1).values, torch.ones(40))
+
+
+def test_features_beyond_the_number_of_samples_are_not_anchored():
+    encoder, _ = encoder_with_dead(0)
+    before = encoder.projector[-1].weight.clone()
+    anchored = anchor(encoder, HIDDEN[:25], torch.Generator().manual_seed(1))
+    assert anchored.tolist() == [True] * 25 + [False] * 15
+    assert torch.equal(encoder.projector[-1].weight[25:], before[25:])
+    assert not (encoder.projector[-1].weight[:25] == before[:25]).any()
 
 
 def test_what_is_dead_in_one_of_two_heads_starts_anew_at_the_same_pair_in_both():

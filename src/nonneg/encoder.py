@@ -118,17 +118,20 @@ class Encoder(nn.Module):
         """The number of columns of the features."""
         return self.settings.projector.n_features
 
-    def forward(self, inputs: Tensor) -> Encoded:
+    def forward(self, inputs: Tensor, *, detached: bool = False) -> Encoded:
         """Hidden, scores and features of a batch, with gradient.
 
         Args:
             inputs: ``(n, *sample_shape)``; uint8 pixels are divided by 255.
+            detached: Whether scores and features leave the backbone in peace: their gradients end
+                at the projector.
         """
         hidden = self.hidden(inputs)  # (n, h)
-        scores = self.projector(hidden)  # (n, d)
+        read = hidden.detach() if detached else hidden
+        scores = self.projector(read)  # (n, d)
         features = self.nonnegative(scores)
         if self.gate is not None:
-            features = features * self.gate(hidden)
+            features = features * self.gate(read)
         return Encoded(hidden, scores, features)
 
     def hidden(self, inputs: Tensor) -> Tensor:

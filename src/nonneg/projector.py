@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Literal
 
 from pydantic import Field, field_validator
 from torch import nn
@@ -28,6 +29,9 @@ class ProjectorSettings(Settings):
     """Columns of the features."""
     norm: str = "batch"
     """Of the inner layers; a key of ``NORMS``."""
+    input_norm: Literal["none", "layer"] = "none"
+    """What is done to hidden first. ``layer`` gives each sample's vector mean 0 and variance 1, so
+    that whether a feature is on does not hang on how long the vector is."""
 
     @field_validator("norm")
     @classmethod
@@ -42,7 +46,7 @@ def projector(hidden_size: int, settings: ProjectorSettings) -> nn.Sequential:
 
     Args:
         hidden_size: Columns of the backbone's output.
-        settings: Widths and norm.
+        settings: Widths and norms.
 
     Example:
         The authors' projector for CIFAR, 512-2048-256 without normalisation:
@@ -53,6 +57,9 @@ def projector(hidden_size: int, settings: ProjectorSettings) -> nn.Sequential:
     """
     widths = [hidden_size, *settings.hidden]
     layers: list[nn.Module] = []
+    if settings.input_norm == "layer":
+        # Without weights of its own: the linear map behind it has them.
+        layers.append(nn.LayerNorm(hidden_size, elementwise_affine=False))
     for n_in, n_out in pairwise(widths):
         layers += [nn.Linear(n_in, n_out), NORMS[settings.norm](n_out), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers, nn.Linear(widths[-1], settings.n_features))

@@ -1,6 +1,6 @@
-"""What becomes of a feature that is off for every sample, or on for too many?
+"""Where does a feature start, and what becomes of one that is off for all, or on for too many?
 
-The one starts anew at one of the samples, the other gets a higher threshold.
+It starts, or starts anew, at one of the samples; if it is on too often it gets a higher threshold.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,10 @@ from nonneg.encoder import Encoder
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.rows import unit_rows
 
-# The share of samples that a revived feature is on for at first.
-_ON_RATE = 0.01
+# The share of samples that a feature is on for when it starts: one of the few that were dead, or
+# one of all. All together have to leave no sample without features.
+_REVIVED_ON_RATE = 0.01
+_ANCHORED_ON_RATE = 0.05
 
 
 @torch.no_grad()
@@ -47,8 +49,34 @@ def revive_dead(
     chosen = torch.randperm(len(inputs[0]), generator=generator)[:n_dead].to(dead.device)
     rows = dead.nonzero().flatten()[: len(chosen)]
     for (encoder, _), part in zip(heads, inputs, strict=True):
-        _point(last_layer(encoder), part, rows, chosen, alive=~dead)
+        last = last_layer(encoder)
+        length = last.weight[~dead].norm(dim=1).median()
+        _point(last, part, rows, chosen, length=length, on_rate=_REVIVED_ON_RATE)
     return torch.zeros_like(dead).index_fill(0, rows, value=True)
+
+
+@torch.no_grad()
+def anchor(encoder: Encoder, hidden: Tensor, generator: torch.Generator) -> Tensor:
+    """Point every feature at a sample of its own, drawn by chance, whatever it had learnt.
+
+    It has weights of the usual length, in the direction of its sample, and is on for the 5 % of the
+    samples that lie furthest in this direction.
+
+    Args:
+        encoder: Whose last layer changes in place.
+        hidden: The backbone's outputs of the samples ``(n, h)``.
+        generator: Draws the samples.
+
+    Returns:
+        Which features were anchored, ``(d,)``: all, or the first n of more.
+    """
+    last, inputs = last_layer(encoder), _last_inputs(encoder, hidden)
+    n_features = len(last.weight)
+    chosen = torch.randperm(len(inputs), generator=generator)[:n_features].to(inputs.device)
+    rows = torch.arange(len(chosen), device=inputs.device)
+    length = last.weight.norm(dim=1).median()
+    _point(last, inputs, rows, chosen, length=length, on_rate=_ANCHORED_ON_RATE)
+    return torch.arange(n_features, device=inputs.device) < len(chosen)
 
 
 def excess(scores: Tensor, max_on_rate: float) -> Tensor:
@@ -111,11 +139,18 @@ def _alive(encoder: Encoder, inputs: Tensor) -> Tensor:
     return (unit_rows(features).abs() > ACTIVE_THRESHOLD).any(dim=0)
 
 
-def _point(last: nn.Linear, inputs: Tensor, rows: Tensor, chosen: Tensor, *, alive: Tensor) -> None:
+def _point(
+    last: nn.Linear,
+    inputs: Tensor,
+    rows: Tensor,
+    chosen: Tensor,
+    *,
+    length: Tensor,
+    on_rate: float,
+) -> None:
     """Point some features of one layer at the chosen rows of its inputs."""
-    toward = unit_rows(inputs[chosen] - inputs.mean(dim=0))
-    weight = toward * last.weight[alive].norm(dim=1).median()
-    n_on = max(1, round(_ON_RATE * len(inputs)))
+    weight = unit_rows(inputs[chosen] - inputs.mean(dim=0)) * length
+    n_on = max(1, round(on_rate * len(inputs)))
     values = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values
     best = values[0]
     # Between two samples: one that lies just on the edge would be on or off by rounding.

@@ -37,7 +37,9 @@ def trained(
     return encoder, result.history[-1]["loss"]
 
 
-@pytest.mark.parametrize(("loss", "weight"), [("info_nce", 0), ("spectral", 0), ("info_nce", 0.3)])
+@pytest.mark.parametrize(
+    ("loss", "weight"), [("info_nce", 0), ("spectral", 0), ("info_nce", 0.3), ("info_nce", 1)]
+)
 @pytest.mark.parametrize("chunk_size", [1, 30, 64, 127])
 def test_the_step_is_that_of_the_whole_batch(tmp_path, chunk_size, loss, weight):
     """One step of plain SGD with rate 1 is the gradient; 30 leaves a last chunk of 8 rows."""

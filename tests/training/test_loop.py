@@ -221,9 +221,44 @@ def test_features_that_are_never_off_are_not_limited(kind, tmp_path):
         assert torch.equal(ours, theirs)
 
 
+def test_anchored_features_lose_what_they_had_learnt_and_learn_anew(tmp_path):
+    """A projector that is dead but for one feature cannot be revived from it, but anchored."""
+    learner, runs = encoder(), config(anchor_at=0.4, revive=False)
+    with torch.no_grad():
+        learner.projector[-1].bias[1:] = -100
+    test = planted(seed=1)
+    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    features = learner.encode(test).features
+    assert metrics.class_consistency(features, test.labels).value > 0.8
+    assert n_alive(learner) > 16
+
+
+def test_signed_features_are_not_anchored(tmp_path):
+    learners = [encoder("identity"), encoder("identity")]
+    for learner, share in zip(learners, (0.5, None), strict=True):
+        runs, out = config(epochs=2, anchor_at=share), tmp_path / str(share)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_with_all_of_the_weight_both_methods_have_the_same_backbone(tmp_path):
+    """Only the projector knows the transform, and it leaves the backbone in peace."""
+    learners = [encoder("identity"), encoder("relu")]
+    for learner in learners:
+        runs = config(epochs=3, anchor_at=0.3, max_on_rate=0.2)
+        runs = runs.model_copy(update={"loss": LossSettings(temperature=0.2, hidden_weight=1)})
+        out = tmp_path / learner.settings.nonnegative
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+    for ours, theirs in zip(*(it.backbone.parameters() for it in learners), strict=True):
+        assert torch.equal(ours, theirs)
+    first, untrained = (next(it.backbone.parameters()) for it in (learners[0], encoder()))
+    assert not torch.equal(first, untrained)
+
+
 def test_a_resumed_run_has_the_same_upkeep(tmp_path, monkeypatch):
-    """Stopped between two revivals, right after one, before and after features are limited."""
-    runs = config(max_on_rate=0.1)
+    """Stopped before and after features are anchored, revived and limited."""
+    runs = config(max_on_rate=0.1, anchor_at=0.3)
     whole = mostly_dead()
     nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
     n_steps = read_history(tmp_path / "whole")[-1]["step"]

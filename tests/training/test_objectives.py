@@ -131,6 +131,26 @@ def test_the_backbones_output_has_its_share_of_the_gradient(weight):
         torch.testing.assert_close(gradient, parameter.grad)
 
 
+def test_with_all_of_the_weight_the_features_do_not_touch_the_backbone():
+    """The backbone has the gradient of its own output alone, the projector that of the features."""
+    torch.manual_seed(0)
+    head = ProjectorSettings(hidden=(), n_features=6)
+    model = Encoder(EncoderSettings(projector=head), (3,), backbone=torch.nn.Linear(3, 4)).double()
+    views = torch.randn(2, 5, 3, dtype=torch.float64)
+    settings = config(temperature=0.5, hidden_weight=1)
+    told = contrastive_task(model, lambda _: tuple(views), settings).learn(None, Plain(model))
+    hidden = model.backbone(views.flatten(0, 1))
+    features = model.projector(hidden).clamp_min(0)
+    of_features = info_nce(features[:5], features[5:], temperature=0.5)
+    signed = hidden - hidden.mean(dim=0)
+    of_hidden = info_nce(signed[:5], signed[5:], temperature=0.5)
+    torch.testing.assert_close(told, of_features.detach())
+    for loss, part in ((of_hidden, model.backbone), (of_features, model.projector)):
+        expected = torch.autograd.grad(loss, tuple(part.parameters()), retain_graph=True)
+        for gradient, parameter in zip(expected, part.parameters(), strict=True):
+            torch.testing.assert_close(parameter.grad, gradient)
+
+
 def test_keys_take_the_places_of_the_oldest():
     both = EncoderWithQueue(encoder(2), 5, seed=0)
     before = both.queue.clone()
@@ -165,8 +185,8 @@ class Plain:
     def __init__(self, module):
         self.module = module
 
-    def forward(self, inputs):
-        return self.module(inputs)
+    def forward(self, inputs, **options):
+        return self.module(inputs, **options)
 
     def backward(self, loss):
         loss.backward()

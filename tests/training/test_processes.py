@@ -21,6 +21,8 @@ SETTINGS = [
     "encoder.projector.norm=layer",
     "encoder.projector.n_features=32",
     "loss.hidden_weight=0.4",
+    "encoder.projector.input_norm=layer",
+    "training.anchor_at=0.5",
     "training.max_on_rate=0.2",
     "training.epochs=3",
     "training.warmup_epochs=1",
@@ -164,7 +166,7 @@ REVIVED = textwrap.dedent(
     from nonneg.pairs import Batch, Draws
     from nonneg.projector import ProjectorSettings
     from nonneg.revival import last_layer
-    from nonneg.training.upkeep import revive_alike
+    from nonneg.training.upkeep import restart_alike
     from nonneg.training.task import Upkeep
 
     distributed.init_process_group("gloo")
@@ -183,7 +185,8 @@ REVIVED = textwrap.dedent(
     numbers = torch.arange(64)
     batch = Batch(inputs, numbers, Draws(0, 0, numbers), lambda _: inputs)
     upkeep = Upkeep((encoder,), lambda batch: batch.inputs)
-    revive_alike(upkeep, [batch], optimizer, seed=1, decides=rank == 0, n_processes=2)
+    settings = {"seed": 1, "decides": rank == 0, "n_processes": 2}
+    restart_alike(upkeep, [batch], optimizer, which="dead", **settings)
     moments = optimizer.state[last.weight]["exp_avg"]
     found = torch.cat([last.weight.detach().flatten(), last.bias.detach()])
     both = [torch.zeros_like(found) for _ in range(2)]
@@ -191,6 +194,11 @@ REVIVED = textwrap.dedent(
     assert torch.equal(*both)
     assert (moments[5:] == 0).all() and (moments[:5] != 0).any()
     assert (last.bias > -50).all()
+    restart_alike(upkeep, [batch], optimizer, which="all", **settings)
+    found = torch.cat([last.weight.detach().flatten(), last.bias.detach()])
+    distributed.all_gather(both, found)
+    assert torch.equal(*both)
+    assert (moments == 0).all()
     print(f"process {rank} has the weights of the first", flush=True)
     # Not the ordinary way out: gloo's threads now and then abort it, which is not what is tested.
     distributed.barrier()

@@ -28,6 +28,8 @@ def learn_in_chunks(
     chunk_size: int,
     losses_of: LossesOf,
     engine: Engine,
+    *,
+    detached: bool = False,
 ) -> Tensor:
     """Add the gradients of a whole batch, with the activations of one chunk at a time in memory.
 
@@ -43,6 +45,7 @@ def learn_in_chunks(
         chunk_size: Rows at once.
         losses_of: Of the outputs of all views.
         engine: Gives an ``Encoded`` for ``(n, ...)``, and takes the gradients.
+        detached: Whether the gradients of features end at the projector.
 
     Returns:
         The loss that is shown, without gradient.
@@ -52,7 +55,7 @@ def learn_in_chunks(
     with _buffers_kept(module), torch.no_grad():
         for chunk in chunks:
             drawn_from.append(_generator_state(views.device))
-            encoded = engine.forward(chunk)
+            encoded = engine.forward(chunk, detached=detached)
             parts.append((encoded.hidden, encoded.features))
     hidden, features = (torch.cat(part).requires_grad_() for part in zip(*parts, strict=True))
     losses = losses_of(hidden, features)
@@ -62,7 +65,7 @@ def learn_in_chunks(
     for number, (chunk, of_hidden, of_features, state) in enumerate(again, start=1):
         _set_generator_state(state, views.device)
         with nullcontext() if number == len(chunks) else engine.of_this_process():
-            encoded = engine.forward(chunk)
+            encoded = engine.forward(chunk, detached=detached)
             carried = (encoded.hidden * of_hidden).sum() + (encoded.features * of_features).sum()
             engine.backward(carried)
     return losses.shown.detach()

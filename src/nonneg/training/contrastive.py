@@ -76,6 +76,9 @@ class Contrastive:
             labels = self.labels[batch.indices.cpu()].to(batch.indices.device)
         compared = objective(self.config.loss)
         weight = self.config.loss.hidden_weight
+        # The backbone then learns from its own output alone, and the projector beside it.
+        detached = weight == 1
+        rest = 1.0 if detached else 1 - weight
 
         def loss_of(outputs: Tensor) -> Tensor:
             a, b = outputs.chunk(2)
@@ -85,15 +88,17 @@ class Contrastive:
             shown = loss_of(features)
             if weight == 0:
                 return Losses(shown, shown)
-            return Losses(shown, (1 - weight) * shown + weight * loss_of(centred(hidden)))
+            return Losses(shown, rest * shown + weight * loss_of(centred(hidden)))
 
         chunk_size = self.config.training.chunk_size
         if chunk_size is not None and chunk_size < len(views):
-            return learn_in_chunks(self.module, views, chunk_size, losses_of, engine)
-        encoded = engine.forward(views)
+            return learn_in_chunks(
+                self.module, views, chunk_size, losses_of, engine, detached=detached
+            )
+        encoded = engine.forward(views, detached=detached)
         losses = losses_of(encoded.hidden, encoded.features)
         # As much beside the features' loss as it is without the backbone's.
-        engine.backward(losses.minimised + (1 - weight) * self.gate_penalty(encoded))
+        engine.backward(losses.minimised + rest * self.gate_penalty(encoded))
         return losses.shown.detach()
 
     def gate_penalty(self, encoded: Encoded) -> Tensor | float:

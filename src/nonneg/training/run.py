@@ -25,7 +25,7 @@ from nonneg.training.run_folder import RunFolder
 from nonneg.training.schedule import learning_rate_factor
 from nonneg.training.settings import LoopSettings, TrainConfig
 from nonneg.training.task import Task, Upkeep
-from nonneg.training.upkeep import limit_alike, n_looked_at, revival_steps, revive_alike
+from nonneg.training.upkeep import limit_alike, n_looked_at, restart_alike, restart_steps
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -71,7 +71,7 @@ class Run:
         self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
         self.n_steps = self.steps_per_epoch * self.loop.epochs
         self.upkeep = task.upkeep
-        self.revivals = revival_steps(self.n_steps)
+        self.restarts = restart_steps(self.n_steps, self.loop.anchor_at)
         is_first = fabric.is_global_zero
         self.loggers = loggers(self.loop.loggers, folder.path) if is_first else []
         self.display = Display(
@@ -122,14 +122,14 @@ class Run:
             device=self.fabric.device,
         )
 
-    def forward(self, inputs: Tensor) -> Any:  # noqa: ANN401
-        """What the module gives for some inputs."""
+    def forward(self, inputs: Tensor, **options: Any) -> Any:  # noqa: ANN401
+        """What the module gives for some inputs and options."""
         before = torch.get_default_dtype()
         if self.loop.precision == "64-true":
             # Fabric gives outputs in the default type, and would cut float64 to float32.
             torch.set_default_dtype(torch.float64)
         try:
-            return self.model(inputs)
+            return self.model(inputs, **options)
         finally:
             torch.set_default_dtype(before)
 
@@ -213,13 +213,15 @@ class Run:
             raise self._diverged(str(error)) from error
 
     def _keep_up(self, upkeep: Upkeep) -> None:
-        """Revive dead features, or limit others after the last step, where that is due."""
+        """Let features start anew, or limit them after the last step, where that is due."""
         decides, n_processes = self.fabric.is_global_zero, self.fabric.world_size
-        if self.position.step in self.revivals and self.loop.revive:
-            revive_alike(
+        which = self.restarts.get(self.position.step)
+        if which == "all" or (which == "dead" and self.loop.revive):
+            restart_alike(
                 upkeep,
-                self._looked_at(),
+                self._looked_at(upkeep),
                 self.optimizer,
+                which=which,
                 seed=self.config.seed * 1_000_003 + self.position.step,
                 decides=decides,
                 n_processes=n_processes,
@@ -227,13 +229,13 @@ class Run:
         if self.position.step == self.n_steps and self.loop.max_on_rate < 1:
             limit_alike(
                 upkeep,
-                self._looked_at(),
+                self._looked_at(upkeep),
                 max_on_rate=self.loop.max_on_rate,
                 decides=decides,
                 n_processes=n_processes,
             )
 
-    def _looked_at(self) -> Iterator[Batch]:
+    def _looked_at(self, upkeep: Upkeep) -> Iterator[Batch]:
         """Some batches of the running epoch, the same in every process."""
         numbers = epoch_batches(
             len(self.data), self.loop.batch_size, seed=self.config.seed, epoch=self.position.epoch
@@ -241,7 +243,7 @@ class Run:
         return loaded_batches(
             self.data,
             self.task.prepare,
-            numbers[: n_looked_at(self.loop.batch_size)],
+            numbers[: n_looked_at(self.loop.batch_size, upkeep.encoders[0].n_features)],
             seed=self.config.seed,
             epoch=self.position.epoch,
             n_workers=0,

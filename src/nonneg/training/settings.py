@@ -26,10 +26,11 @@ class LossSettings(Settings):
     all others are for pairs."""
     temperature: float = Field(default=0.12, gt=0)
     """Of losses that compare by cosine. Lower: more features on for a sample; higher: fewer."""
-    hidden_weight: float = Field(default=0.0, ge=0, lt=1)
+    hidden_weight: float = Field(default=0.0, ge=0, le=1)
     """Share of the same loss of the backbone's output, signed and centred, in what is minimised;
-    the rest is that of the features. Short runs learn a better backbone with it. Not for queue and
-    frozen backbones, which refuse it; classifiers do not look at it."""
+    the rest is that of the features. With 1 the backbone learns from its own output alone, and the
+    projector learns from the features without touching the backbone. Not for queue and frozen
+    backbones, which refuse it; classifiers do not look at it."""
     queue_size: int = Field(default=4096, ge=2)
     """Of queue: how many keys of earlier batches are the negatives."""
     momentum: float = Field(default=0.99, ge=0, lt=1)
@@ -61,6 +62,10 @@ class LoopSettings(Settings):
     """Whether features that are off for all of 4,096 views start anew, each at a view drawn by
     chance; looked at four times until two thirds of the steps, and done if more than 5 % are dead.
     Not for signed features, which are never off, nor with a gate, nor in supervised tasks."""
+    anchor_at: float | None = Field(default=None, gt=0, lt=1)
+    """After this share of the steps every feature starts anew, at a view of its own drawn by
+    chance, on for 5 % of the views: what the backbone has learnt by then decides where. Absent:
+    never. Not for signed features, nor with a gate, nor in supervised tasks."""
     max_on_rate: float = Field(default=1.0, gt=0, le=1)
     """After the last step, thresholds are raised until no feature is on for more than this share of
     4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.

@@ -17,8 +17,8 @@ Prepare = Callable[[Data, Tensor, Draws], Tensor]
 class Engine(Protocol):
     """How a task uses its module, on whatever device, precision and number of processes."""
 
-    def forward(self, inputs: Tensor) -> Any:  # noqa: ANN401
-        """What the module gives for some inputs, with gradient."""
+    def forward(self, inputs: Tensor, **options: Any) -> Any:  # noqa: ANN401
+        """What the module gives for some inputs and options, with gradient."""
         ...
 
     def backward(self, loss: Tensor) -> None:

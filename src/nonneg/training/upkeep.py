@@ -1,82 +1,101 @@
 """When are the features of a run put right, and how do all processes and copies agree on it?
 
-Dead features start anew while the run goes on; after it, those that are on too often are limited.
+All features may start anew once while the run goes on, and dead ones several times; after it, those
+that are on too often are limited.
 """
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 import torch
 from torch.optim import Optimizer
 
 from nonneg.pairs import Batch
-from nonneg.revival import excess, forget, last_layer, revive_dead
+from nonneg.revival import anchor, excess, forget, last_layer, revive_dead
 from nonneg.training.task import Upkeep
 
 # As shares of all steps: early enough to learn after it.
 _REVIVALS = (1 / 6, 1 / 3, 1 / 2, 2 / 3)
 _MAX_DEAD_RATE = 0.05
-# Views that a feature has to be off for to count as dead.
+# Views that a feature has to be off for to count as dead; each anchored feature needs one.
 _N_VIEWS = 4096
 
-
-def revival_steps(n_steps: int) -> set[int]:
-    """After which steps of a run dead features are looked for; never after the last.
-
-    Example:
-        >>> sorted(revival_steps(60)), revival_steps(1)
-        ([10, 20, 30, 40], set())
-    """
-    steps = {round(share * n_steps) for share in _REVIVALS}
-    return {step for step in steps if 0 < step < n_steps}
+Which = Literal["dead", "all"]
 
 
-def n_looked_at(batch_size: int) -> int:
-    """How many batches of pairs have 4,096 views.
+def restart_steps(n_steps: int, anchor_at: float | None) -> dict[int, Which]:
+    """After which steps of a run which features start anew; never after the last.
+
+    Before all of them do, looking for dead ones is of no use.
+
+    Args:
+        n_steps: Of the whole run.
+        anchor_at: After which share of them all features start anew; None for never.
 
     Example:
-        >>> n_looked_at(256)
-        8
+        >>> restart_steps(60, None), restart_steps(1, 0.5)
+        ({10: 'dead', 20: 'dead', 30: 'dead', 40: 'dead'}, {})
+        >>> restart_steps(60, 0.5)
+        {30: 'all', 40: 'dead'}
     """
-    return math.ceil(_N_VIEWS / (2 * batch_size))
+    first = 0 if anchor_at is None else round(anchor_at * n_steps)
+    steps: dict[int, Which] = {} if anchor_at is None else {first: "all"}
+    steps |= {step: "dead" for step in (round(s * n_steps) for s in _REVIVALS) if step > first}
+    return {step: which for step, which in steps.items() if 0 < step < n_steps}
+
+
+def n_looked_at(batch_size: int, n_features: int) -> int:
+    """How many batches of pairs have 4,096 views, and as many as there are features.
+
+    Example:
+        >>> n_looked_at(256, 1024), n_looked_at(256, 5000)
+        (8, 10)
+    """
+    return math.ceil(max(_N_VIEWS, n_features) / (2 * batch_size))
 
 
 @torch.no_grad()
-def revive_alike(
+def restart_alike(
     upkeep: Upkeep,
     batches: Iterable[Batch],
     optimizer: Optimizer,
     *,
+    which: Which,
     seed: int,
     decides: bool,
     n_processes: int,
 ) -> None:
-    """Let the dead features of an encoder start anew, in all processes and copies alike.
+    """Let the dead features of an encoder, or all, start anew, in all processes and copies alike.
 
     Args:
         upkeep: The encoder and its copies.
         batches: What is looked at; only read where it is decided.
         optimizer: Of the encoder.
+        which: Those that are dead, if they are more than a few, or all.
         seed: Of the samples that features start at.
         decides: Whether this is the process that looks; the others take over what it did.
         n_processes: In all.
     """
     encoder, *copies = upkeep.encoders
     last = last_layer(encoder)
-    revived = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
+    new = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
     if decides:
         hidden = torch.cat([encoder.encode(upkeep.views(batch)).hidden for batch in batches])
-        generator = torch.Generator().manual_seed(seed)
-        looked_at = [(encoder, hidden.to(last.weight.device))]
-        revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
+        hidden, generator = hidden.to(last.weight.device), torch.Generator().manual_seed(seed)
+        new = (
+            anchor(encoder, hidden, generator)
+            if which == "all"
+            else revive_dead([(encoder, hidden)], generator, max_dead_rate=_MAX_DEAD_RATE)
+        )
     if n_processes > 1:
-        marks = revived.to(last.weight.dtype)
+        marks = new.to(last.weight.dtype)
         for tensor in (last.weight.data, last.bias.data, marks):
             torch.distributed.broadcast(tensor, src=0)
-        revived = marks > 0
+        new = marks > 0
     for copy in map(last_layer, copies):
-        copy.weight[revived], copy.bias[revived] = last.weight[revived], last.bias[revived]
-    forget(optimizer, last, revived)
+        copy.weight[new], copy.bias[new] = last.weight[new], last.bias[new]
+    forget(optimizer, last, new)
 
 
 @torch.no_grad()
