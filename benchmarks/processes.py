@@ -26,6 +26,7 @@ SETTINGS = [
     "data.held_out=512",
     "training.epochs=2",
     "training.warmup_epochs=1",
+    "training.anchor_at=0",
     "training.max_on_rate=1",
     "loss.hidden_weight=0",
 ]

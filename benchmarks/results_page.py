@@ -8,20 +8,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "RESULTS.md"
-_TABLE = re.compile(r"(<!-- table (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- table (?P<name>[\w/-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def refreshed(page: str, folder: Path) -> str:
-    """The page with every table as it now is in a folder, and its heading two levels lower.
+    """The page with every table as it now is in a folder, under its name as a heading.
 
     Args:
-        page: With marks such as ``<!-- table transfer-digits -->`` and ``<!-- end -->``.
+        page: With marks such as ``<!-- table transfer-digits -->`` and ``<!-- end -->``; the name
+            may be in a folder within the folder.
         folder: Where ``transfer-digits.md`` is.
     """
 
     def table(mark: re.Match[str]) -> str:
         text = (folder / f"{mark['name']}.md").read_text()
-        text = re.sub(r"^# ", "### ", text)
+        text = re.sub(r"^# .*", f"### {mark['name']}", text)
         text = re.sub(r"!\[(.*?)\]\(", rf"![\1]({folder.name}/", text)
         return f"{mark[1]}\n{text.strip()}\n\n{mark[3]}"
 

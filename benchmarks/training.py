@@ -41,6 +41,7 @@ def _measure(name: str, shape: tuple[int, ...]) -> dict[str, float]:
         "training.epochs=1",
         "training.warmup_epochs=0",
         "training.revive=false",
+        "training.anchor_at=0",
         "training.max_on_rate=1",
         "loss.hidden_weight=0",
     ]

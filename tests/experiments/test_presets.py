@@ -62,6 +62,8 @@ def test_the_authors_settings():
     assert not cifar.training.revive
     assert cifar.training.max_on_rate == 1
     assert cifar.loss.hidden_weight == 0
+    assert cifar.training.anchor_at == 0
+    assert cifar.encoder.projector.input_norm == "none"
 
 
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar10-small", "cifar10", "imagenet100"])
@@ -80,8 +82,10 @@ def test_short_runs_have_a_linear_projector_and_small_batches(name):
     _, experiment = read_experiment(name)
     assert experiment.encoder.projector.hidden == ()
     assert experiment.encoder.projector.n_features == 2048
-    assert experiment.loss.hidden_weight == 0.5
-    assert experiment.training.max_on_rate == 0.1
+    assert experiment.encoder.projector.input_norm == "layer"
+    assert experiment.loss.hidden_weight == 1
+    assert 0 < experiment.training.anchor_at < 1
+    assert experiment.training.max_on_rate < 0.1
     assert experiment.training.batch_size == 128
 
 

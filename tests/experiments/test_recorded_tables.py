@@ -13,7 +13,7 @@ from nonneg.experiments.reproduction.tables import PLANS
 
 RESULTS = Path(__file__).parents[2] / "results"
 # The table without presets has runs of another kind.
-TABLES = sorted(path.name for path in RESULTS.glob("*-*.json"))
+TABLES = sorted(str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*-*.json"))
 
 
 def options(words, name):

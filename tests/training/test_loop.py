@@ -235,7 +235,7 @@ def test_anchored_features_lose_what_they_had_learnt_and_learn_anew(tmp_path):
 
 def test_signed_features_are_not_anchored(tmp_path):
     learners = [encoder("identity"), encoder("identity")]
-    for learner, share in zip(learners, (0.5, None), strict=True):
+    for learner, share in zip(learners, (0.5, 0), strict=True):
         runs, out = config(epochs=2, anchor_at=share), tmp_path / str(share)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
     for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):

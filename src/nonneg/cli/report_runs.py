@@ -132,8 +132,11 @@ class RunSource:
             parts.append(name)
         elif loss.get("temperature") is not None:
             parts.append(f"{name} at temperature {loss['temperature']:g}")
-            if loss.get("hidden_weight"):
-                parts.append(f"{100 * loss['hidden_weight']:g} % of it of the backbone's output")
+            weight = loss.get("hidden_weight")
+            if weight == 1:
+                parts.append("the backbone by the same loss of its own output")
+            elif weight:
+                parts.append(f"{100 * weight:g} % of it of the backbone's output")
         n_samples, epochs = settings.get("n_samples"), settings.get("training", {}).get("epochs")
         if n_samples and epochs:
             parts.append(f"trained on {n_samples:,} samples for {epochs} epochs")

@@ -62,10 +62,10 @@ class LoopSettings(Settings):
     """Whether features that are off for all of 4,096 views start anew, each at a view drawn by
     chance; looked at four times until two thirds of the steps, and done if more than 5 % are dead.
     Not for signed features, which are never off, nor with a gate, nor in supervised tasks."""
-    anchor_at: float | None = Field(default=None, gt=0, lt=1)
+    anchor_at: float = Field(default=0.0, ge=0, lt=1)
     """After this share of the steps every feature starts anew, at a view of its own drawn by
-    chance, on for 5 % of the views: what the backbone has learnt by then decides where. Absent:
-    never. Not for signed features, nor with a gate, nor in supervised tasks."""
+    chance, on for 5 % of the views: what the backbone has learnt by then decides where. 0: never.
+    Not for signed features, nor with a gate, nor in supervised tasks."""
     max_on_rate: float = Field(default=1.0, gt=0, le=1)
     """After the last step, thresholds are raised until no feature is on for more than this share of
     4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.

@@ -24,23 +24,23 @@ _N_VIEWS = 4096
 Which = Literal["dead", "all"]
 
 
-def restart_steps(n_steps: int, anchor_at: float | None) -> dict[int, Which]:
+def restart_steps(n_steps: int, anchor_at: float) -> dict[int, Which]:
     """After which steps of a run which features start anew; never after the last.
 
     Before all of them do, looking for dead ones is of no use.
 
     Args:
         n_steps: Of the whole run.
-        anchor_at: After which share of them all features start anew; None for never.
+        anchor_at: After which share of them all features start anew; 0 for never.
 
     Example:
-        >>> restart_steps(60, None), restart_steps(1, 0.5)
+        >>> restart_steps(60, 0), restart_steps(1, 0.5)
         ({10: 'dead', 20: 'dead', 30: 'dead', 40: 'dead'}, {})
         >>> restart_steps(60, 0.5)
         {30: 'all', 40: 'dead'}
     """
-    first = 0 if anchor_at is None else round(anchor_at * n_steps)
-    steps: dict[int, Which] = {} if anchor_at is None else {first: "all"}
+    first = round(anchor_at * n_steps)
+    steps: dict[int, Which] = {first: "all"}
     steps |= {step: "dead" for step in (round(s * n_steps) for s in _REVIVALS) if step > first}
     return {step: which for step, which in steps.items() if 0 < step < n_steps}
 
