@@ -233,8 +233,9 @@ def test_anchored_features_lose_what_they_had_learnt_and_learn_anew(tmp_path):
     assert n_alive(learner) > 16
 
 
-def test_signed_features_are_not_anchored(tmp_path):
-    learners = [encoder("identity"), encoder("identity")]
+@pytest.mark.parametrize("kind", ["softplus", "identity"])
+def test_features_that_are_never_off_are_not_anchored(kind, tmp_path):
+    learners = [encoder(kind), encoder(kind)]
     for learner, share in zip(learners, (0.5, 0), strict=True):
         runs, out = config(epochs=2, anchor_at=share), tmp_path / str(share)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)

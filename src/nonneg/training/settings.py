@@ -65,7 +65,7 @@ class LoopSettings(Settings):
     anchor_at: float = Field(default=0.0, ge=0, lt=1)
     """After this share of the steps every feature starts anew, at a view of its own drawn by
     chance, on for 5 % of the views: what the backbone has learnt by then decides where. 0: never.
-    Not for signed features, nor with a gate, nor in supervised tasks."""
+    Only for relu and rep_relu, and not with a gate nor in supervised tasks."""
     max_on_rate: float = Field(default=1.0, gt=0, le=1)
     """After the last step, thresholds are raised until no feature is on for more than this share of
     4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.

@@ -68,6 +68,8 @@ def restart_alike(
 ) -> None:
     """Let the dead features of an encoder, or all, start anew, in all processes and copies alike.
 
+    Features that are never exactly zero are left as they are.
+
     Args:
         upkeep: The encoder and its copies.
         batches: What is looked at; only read where it is decided.
@@ -78,6 +80,8 @@ def restart_alike(
         n_processes: In all.
     """
     encoder, *copies = upkeep.encoders
+    if which == "all" and not encoder.nonnegative.gives_zeros:
+        return
     last = last_layer(encoder)
     new = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
     if decides:
