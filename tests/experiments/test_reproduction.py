@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nonneg.evaluation import Figure
+from nonneg.experiments import read_experiment
 from nonneg.experiments.reproduction import (
     PLANS,
     Arm,
@@ -230,6 +231,17 @@ def test_the_mlp_of_supervised_runs_has_a_hidden_layer(tmp_path):
     starts = [arm.starts_from for arm in plan.arms if arm.starts_from is not None]
     for arm in (*plan.arms, *starts):
         assert lab.experiment(arm, 0).encoder.projector.hidden == (1024,)
+
+
+@pytest.mark.parametrize("preset", ["fashion-mnist", "cifar10-small"])
+def test_sensitivity_has_the_presets_own_recipe_among_its_arms(preset, tmp_path):
+    plan = PLANS["sensitivity"]
+    lab = Laboratory(preset, tmp_path, changes=plan.changes)
+    arms = {arm.name: lab.experiment(arm, 0) for arm in plan.arms}
+    assert arms["NCL"].loss.hidden_weight == 0
+    recipe = "projector beside the backbone"
+    assert arms[f"{recipe}, NCL"] == read_experiment(preset)[1]
+    assert arms[f"{recipe}, CL"] == read_experiment(f"{preset}-cl")[1]
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))

@@ -10,6 +10,13 @@ _THROUGH_THE_BACKBONE = (
     "training.anchor_at=0",
     "training.max_on_rate=1",
 )
+# What the presets of short runs have instead.
+_BESIDE_THE_BACKBONE = (
+    "loss.hidden_weight=1",
+    "encoder.projector.input_norm=layer",
+    "training.anchor_at=0.33",
+    "training.max_on_rate=0.07",
+)
 
 CL = Arm("CL", signed=True)
 NCL = Arm("NCL")
@@ -179,7 +186,7 @@ _VARIED = {
         "encoder.projector.norm=none",
     ),
     "batch 512": ("training.batch_size=512",),
-    "half of the loss of the backbone's output": ("loss.hidden_weight=0.5",),
+    "projector beside the backbone": _BESIDE_THE_BACKBONE,
 }
 
 SENSITIVITY = Plan(
