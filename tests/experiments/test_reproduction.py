@@ -248,7 +248,7 @@ def test_sensitivity_has_the_presets_own_recipe_among_its_arms(preset, tmp_path)
 def test_every_plan_can_be_carried_out(name, tmp_path):
     """Its settings are known, its sections exist, and its arms are told apart."""
     plan = PLANS[name]
-    lab = Laboratory("fashion-mnist", tmp_path)
+    lab = Laboratory("fashion-mnist", tmp_path, changes=plan.changes)
     folders = [lab.folder(arm, 0) for arm in plan.arms]
     assert len(set(folders)) == len(folders)
     names = {arm.name for arm in plan.arms}
