@@ -83,12 +83,17 @@ def table(folder: Path) -> str:
         limit = f"{sign} {_number(bar.limit)}{bar.unit}"
         lines.append(f"| {bar.text} | {limit} | " + " | ".join(cells) + " |")
     seeds = ", ".join(f"{len(pairs)} on {preset}" for preset, pairs in columns.items())
+    shared = [preset for preset, pairs in columns.items() if _has_one_backbone(pairs)]
+    note = (
+        f" Both methods of a seed have the same backbone ({', '.join(shared)}): "
+        "its bars are met by construction."
+    )
     return "\n".join(
         [
             *lines,
             "",
             f"Mean ± standard deviation over seeds ({seeds}), paired; differences are in points. "
-            "**Bold** is short of the bar.",
+            "**Bold** is short of the bar." + (note if shared else ""),
             "",
             "Made by `python -m benchmarks.bars` from the tables below.",
             "",
@@ -119,6 +124,11 @@ def paired_figures(folder: Path, preset: str) -> list[tuple[Values, Values]]:
                 found.setdefault((arm, seed), {}).update(values)
     common = sorted(set.intersection(*seeds), key=int)
     return [(found["CL", seed], found["NCL", seed]) for seed in common]
+
+
+def _has_one_backbone(pairs: list[tuple[Values, Values]]) -> bool:
+    names = ("probe_hidden", "robust_corruption", "robust_sketch", "robust_stylised")
+    return all(cl[name] == ncl[name] for cl, ncl in pairs for name in names)
 
 
 def _cell(bar: Bar, pairs: list[tuple[Values, Values]]) -> str:

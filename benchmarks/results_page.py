@@ -23,7 +23,8 @@ def refreshed(page: str, folder: Path) -> str:
     def table(mark: re.Match[str]) -> str:
         text = (folder / f"{mark['name']}.md").read_text()
         text = re.sub(r"^# .*", f"### {mark['name']}", text)
-        text = re.sub(r"!\[(.*?)\]\(", rf"![\1]({folder.name}/", text)
+        place = (Path(folder.name) / mark["name"]).parent.as_posix()
+        text = re.sub(r"!\[(.*?)\]\(", rf"![\1]({place}/", text)
         return f"{mark[1]}\n{text.strip()}\n\n{mark[3]}"
 
     return _TABLE.sub(table, page)

@@ -18,14 +18,14 @@ NCL |= {"probe_hidden": 0.79, "precision_features": 0.71}
 NCL |= {"selection_retrieval_0.25_ea_rectified": 0.695}
 
 
-def _written(folder, seeds=("0", "1")):
+def _written(folder, seeds=("0", "1"), ncl=NCL):
     for name in bars["TABLES"]:
         arms = {
             arm: {
                 "settings": {"seedless": True},
                 "figures": {s: {k: {"value": v} for k, v in values.items()} for s in seeds},
             }
-            for arm, values in (("CL", CL), ("NCL", NCL))
+            for arm, values in (("CL", CL), ("NCL", ncl))
         }
         (folder / f"{name}-fashion-mnist.json").write_text(json.dumps({"arms": arms}))
 
@@ -47,6 +47,14 @@ def test_every_bar_is_measured_and_those_missed_are_bold(tmp_path):
     for text, cell in expected.items():
         assert rows[text].endswith(f"| {cell} |"), rows[text]
     assert "2 on fashion-mnist" in lines[-4] + lines[-3]
+
+
+def test_bars_that_one_backbone_meets_are_said_to_be_so(tmp_path):
+    said = "same backbone (fashion-mnist): its bars are met by construction"
+    _written(tmp_path)
+    assert said not in bars["table"](tmp_path)
+    _written(tmp_path, ncl=NCL | {"probe_hidden": CL["probe_hidden"]})
+    assert said in bars["table"](tmp_path)
 
 
 def test_only_seeds_of_all_tables_count(tmp_path):

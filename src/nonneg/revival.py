@@ -17,6 +17,7 @@ from nonneg.metrics.rows import unit_rows
 # one of all. All together have to leave no sample without features.
 _REVIVED_ON_RATE = 0.01
 _ANCHORED_ON_RATE = 0.05
+_AT_ONCE = 4096
 
 
 @torch.no_grad()
@@ -73,9 +74,10 @@ def anchor(encoder: Encoder, hidden: Tensor, generator: torch.Generator) -> Tens
     last, inputs = last_layer(encoder), _last_inputs(encoder, hidden)
     n_features = len(last.weight)
     chosen = torch.randperm(len(inputs), generator=generator)[:n_features].to(inputs.device)
-    rows = torch.arange(len(chosen), device=inputs.device)
     length = last.weight.norm(dim=1).median()
-    _point(last, inputs, rows, chosen, length=length, on_rate=_ANCHORED_ON_RATE)
+    # In parts: there may be as many samples as features, and very many of both.
+    for rows in torch.arange(len(chosen), device=inputs.device).split(_AT_ONCE):
+        _point(last, inputs, rows, chosen[rows], length=length, on_rate=_ANCHORED_ON_RATE)
     return torch.arange(n_features, device=inputs.device) < len(chosen)
 
 

@@ -19,7 +19,6 @@ QUICK = [
     "encoder.backbone.width=4",
     "encoder.projector.hidden=[16]",
     "encoder.projector.n_features=32",
-    "loss.hidden_weight=0.25",
     "training.epochs=2",
     "training.warmup_epochs=1",
 ]
@@ -29,8 +28,9 @@ QUICK = [
 def runs(nonneg, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     overrides = [part for override in QUICK for part in ("--set", override)]
-    for preset in ("digits", "digits-cl"):
-        ended = nonneg("train", preset, *overrides, "--out", folder / preset)
+    for preset, weight in (("digits", 0.25), ("digits-cl", 1)):
+        shares = ("--set", f"loss.hidden_weight={weight}")
+        ended = nonneg("train", preset, *overrides, *shares, "--out", folder / preset)
         assert ended.returncode == 0, ended.stderr
     return folder
 
@@ -66,6 +66,7 @@ def test_a_run_beside_another(nonneg, runs, tmp_path):
     assert content["sepin"]["shape"] == [32]
     assert content["class_names"] == list("0123456789")
     assert "0.15, 25 % of it of the backbone's output" in content["about"][0]
+    assert "0.15, the backbone by the same loss of its own output" in content["about"][1]
     assert "trained on 1,237 samples for 2 epochs, seed 0" in content["about"][0]
     assert content["about"][-1] == "Partners in another seed are from digits."
     returned = next(row for row in content["figures"] if row["key"] == "returned")

@@ -101,6 +101,12 @@ def test_a_queue_does_not_compare_the_backbones_output():
         contrastive_task(encoder(), None, config(name="queue", hidden_weight=0.5))
 
 
+def test_a_queue_keeps_keys_of_features_that_do_not_start_anew():
+    settings = TrainConfig(loss=LossSettings(name="queue"), training=LoopSettings(anchor_at=0.5))
+    with pytest.raises(ValueError, match=r"keeps keys.*training.anchor_at=0"):
+        contrastive_task(encoder(), None, settings)
+
+
 def test_a_frozen_backbone_is_not_taught():
     settings = EncoderSettings(frozen=True)
     frozen = Encoder(settings, (3,), backbone=torch.nn.Linear(3, 4))

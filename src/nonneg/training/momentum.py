@@ -87,6 +87,10 @@ class MomentumQueue(Contrastive):
                 "loss=queue keeps features, not the backbone's output, to compare with; set "
                 "loss.hidden_weight=0"
             )
+        if config.training.anchor_at:
+            raise ValueError(
+                "loss=queue keeps keys of the features as they were; set training.anchor_at=0"
+            )
         self.both = EncoderWithQueue(encoder, config.loss.queue_size, seed=config.seed)
 
     @property

@@ -71,7 +71,7 @@ class Run:
         self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
         self.n_steps = self.steps_per_epoch * self.loop.epochs
         self.upkeep = task.upkeep
-        self.restarts = restart_steps(self.n_steps, self.loop.anchor_at)
+        self.restarts = restart_steps(self.n_steps, self._anchor_at())
         is_first = fabric.is_global_zero
         self.loggers = loggers(self.loop.loggers, folder.path) if is_first else []
         self.display = Display(
@@ -219,7 +219,7 @@ class Run:
         if which == "all" or (which == "dead" and self.loop.revive):
             restart_alike(
                 upkeep,
-                self._looked_at(upkeep),
+                self._looked_at(upkeep.encoders[0].n_features if which == "all" else 0),
                 self.optimizer,
                 which=which,
                 seed=self.config.seed * 1_000_003 + self.position.step,
@@ -229,13 +229,18 @@ class Run:
         if self.position.step == self.n_steps and self.loop.max_on_rate < 1:
             limit_alike(
                 upkeep,
-                self._looked_at(upkeep),
+                self._looked_at(),
                 max_on_rate=self.loop.max_on_rate,
                 decides=decides,
                 n_processes=n_processes,
             )
 
-    def _looked_at(self, upkeep: Upkeep) -> Iterator[Batch]:
+    def _anchor_at(self) -> float:
+        """After which share of the steps features are anchored: only those that can be zero."""
+        can_be_zero = self.upkeep and self.upkeep.encoders[0].nonnegative.gives_zeros
+        return self.loop.anchor_at if can_be_zero else 0
+
+    def _looked_at(self, n_anchored: int = 0) -> Iterator[Batch]:
         """Some batches of the running epoch, the same in every process."""
         numbers = epoch_batches(
             len(self.data), self.loop.batch_size, seed=self.config.seed, epoch=self.position.epoch
@@ -243,7 +248,7 @@ class Run:
         return loaded_batches(
             self.data,
             self.task.prepare,
-            numbers[: n_looked_at(self.loop.batch_size, upkeep.encoders[0].n_features)],
+            numbers[: n_looked_at(self.loop.batch_size, n_anchored=n_anchored)],
             seed=self.config.seed,
             epoch=self.position.epoch,
             n_workers=0,

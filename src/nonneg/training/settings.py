@@ -61,17 +61,19 @@ class LoopSettings(Settings):
     revive: bool = True
     """Whether features that are off for all of 4,096 views start anew, each at a view drawn by
     chance; looked at four times until two thirds of the steps, and done if more than 5 % are dead.
-    Not for signed features, which are never off, nor with a gate, nor in supervised tasks."""
+    Not for signed features, which are never off, nor with a gate, nor in supervised tasks; after
+    anchor_at only."""
     anchor_at: float = Field(default=0.0, ge=0, lt=1)
     """After this share of the steps every feature starts anew, at a view of its own drawn by
-    chance, on for 5 % of the views: what the backbone has learnt by then decides where. 0: never.
-    Only for relu and rep_relu, and not with a gate nor in supervised tasks."""
+    chance (as far as the views of an epoch go), on for 5 % of them: what the backbone has learnt by
+    then decides where. 0: never. Only for relu and rep_relu, and not with a gate nor in supervised
+    tasks; queue refuses it."""
     max_on_rate: float = Field(default=1.0, gt=0, le=1)
     """After the last step, thresholds are raised until no feature is on for more than this share of
     4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.
     Only for relu and rep_relu, and not with a gate nor in supervised tasks."""
     clip_norm: float | None = Field(default=None, gt=0)
-    """Gradients longer than this are shortened to it."""
+    """Gradients longer than this, over all weights together, are shortened to it."""
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients are averaged for one step; each keeps its own negatives."""
     chunk_size: int | None = Field(default=None, ge=1)

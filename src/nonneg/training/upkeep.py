@@ -31,28 +31,30 @@ def restart_steps(n_steps: int, anchor_at: float) -> dict[int, Which]:
 
     Args:
         n_steps: Of the whole run.
-        anchor_at: After which share of them all features start anew; 0 for never.
+        anchor_at: After which share of them all features start anew; 0 for never. So is a share
+            that is no step between the first and the last.
 
     Example:
         >>> restart_steps(60, 0), restart_steps(1, 0.5)
         ({10: 'dead', 20: 'dead', 30: 'dead', 40: 'dead'}, {})
-        >>> restart_steps(60, 0.5)
-        {30: 'all', 40: 'dead'}
+        >>> restart_steps(60, 0.5), restart_steps(6, 0.95)
+        ({30: 'all', 40: 'dead'}, {1: 'dead', 2: 'dead', 3: 'dead', 4: 'dead'})
     """
     first = round(anchor_at * n_steps)
+    first = first if first < n_steps else 0
     steps: dict[int, Which] = {first: "all"}
     steps |= {step: "dead" for step in (round(s * n_steps) for s in _REVIVALS) if step > first}
     return {step: which for step, which in steps.items() if 0 < step < n_steps}
 
 
-def n_looked_at(batch_size: int, n_features: int) -> int:
-    """How many batches of pairs have 4,096 views, and as many as there are features.
+def n_looked_at(batch_size: int, *, n_anchored: int = 0) -> int:
+    """How many batches of pairs have 4,096 views, and one for each feature to be anchored.
 
     Example:
-        >>> n_looked_at(256, 1024), n_looked_at(256, 5000)
+        >>> n_looked_at(256), n_looked_at(256, n_anchored=5000)
         (8, 10)
     """
-    return math.ceil(max(_N_VIEWS, n_features) / (2 * batch_size))
+    return math.ceil(max(_N_VIEWS, n_anchored) / (2 * batch_size))
 
 
 @torch.no_grad()
@@ -68,8 +70,6 @@ def restart_alike(
 ) -> None:
     """Let the dead features of an encoder, or all, start anew, in all processes and copies alike.
 
-    Features that are never exactly zero are left as they are.
-
     Args:
         upkeep: The encoder and its copies.
         batches: What is looked at; only read where it is decided.
@@ -80,8 +80,6 @@ def restart_alike(
         n_processes: In all.
     """
     encoder, *copies = upkeep.encoders
-    if which == "all" and not encoder.nonnegative.gives_zeros:
-        return
     last = last_layer(encoder)
     new = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
     if decides:

@@ -63,7 +63,8 @@ PROPERTIES = Plan(
 TRANSFER = Plan(
     name="transfer",
     about="How useful the backbone and the features are: linear probes, retrieval, fine-tuning, "
-    "another set, and images that differ from those of training.",
+    "another set, and images that differ from those of training. Where features do not teach the "
+    "backbone (loss.hidden_weight=1) both methods of a seed have the same one.",
     arms=(CL, NCL),
     figures={
         "probe_hidden": "linear probe (hidden), %",
@@ -159,7 +160,8 @@ def _selection() -> Plan:
 TRANSFORMS = Plan(
     name="transforms",
     about="Which transform makes features readable: five that are non-negative, and three controls "
-    "that are not (gelu, leaky_relu, and the identity, which is CL).",
+    "that are not (gelu, leaky_relu, and the identity, which is CL). As in the paper, features "
+    "alone teach the backbone.",
     arms=(
         CL,
         *(
@@ -192,7 +194,8 @@ _VARIED = {
 SENSITIVITY = Plan(
     name="sensitivity",
     about="How robust it is: one setting moved at a time, CL and NCL alike; each NCL is compared "
-    "with the CL of the same settings.",
+    "with the CL of the same settings. As in the paper, features alone teach the backbone, but for "
+    "the last two arms.",
     arms=(
         CL,
         NCL,
@@ -278,7 +281,8 @@ METHODS = Plan(
     name="methods",
     about="The non-negative switch on other objectives: for each, signed features (CL) and "
     "non-negative ones (NCL), all else equal. Only supervised contrastive learning sees labels; "
-    "VICReg and Barlow Twins have no negatives.",
+    "VICReg and Barlow Twins have no negatives. As in the paper, features alone teach the "
+    "backbone.",
     arms=tuple(arm for name, changes in _METHODS.items() for arm in _both(name, changes)),
     figures=_IN_SHORT | {"correlation": "correlation"},
     sections=_IN_SHORT_SECTIONS,
