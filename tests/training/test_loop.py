@@ -4,51 +4,14 @@ import json
 
 import pytest
 import torch
+from planted_parts import QUIET, config, encoder, noisy_pairs, planted
 from rich.console import Console
 
 import nonneg
-from nonneg import Encoder, EncoderSettings, TrainConfig, metrics
-from nonneg.backbones import BackboneSettings
+from nonneg import Encoder, metrics
 from nonneg.data import ArrayData
 from nonneg.experiments import build_encoder, build_pairs, read_experiment, training_data
-from nonneg.projector import ProjectorSettings
 from nonneg.training import LossSettings, read_history
-from nonneg.training.run import Run
-
-QUIET = Console(quiet=True)
-N_PARTS = 6
-
-
-def planted(n=512, seed=0):
-    """Vectors of one of six parts, hidden by a fixed rotation: what NCL should find again."""
-    generator = torch.Generator().manual_seed(seed)
-    part = torch.randint(N_PARTS, (n,), generator=generator)
-    rotation, _ = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(9)))
-    vectors = rotation[part] + 0.05 * torch.randn(n, 16, generator=generator)
-    return ArrayData(vectors, labels=part, name="planted")
-
-
-def noisy_pairs(batch):
-    """Pairs of a user's own: a function of the batch."""
-    noise = 0.15 * batch.draws.normal(32)
-    return batch.inputs + noise[:, :16], batch.inputs + noise[:, 16:]
-
-
-def encoder(kind="relu", norm="batch", seed=0):
-    settings = EncoderSettings(
-        backbone=BackboneSettings(name="mlp", hidden=(32,)),
-        projector=ProjectorSettings(hidden=(32,), n_features=24, norm=norm),
-        nonnegative=kind,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return Encoder(settings, (16,))
-
-
-def config(**loop):
-    training = {"epochs": 20, "batch_size": 128, **loop}
-    values = {"loss": {"temperature": 0.2}, "optimizer": {"lr": 0.01}, "training": training}
-    return TrainConfig.read(values)
 
 
 def test_planted_parts_are_found(tmp_path):
@@ -144,105 +107,6 @@ def test_two_batches_accumulated_are_one_step_of_their_mean_gradient(tmp_path):
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-6)
 
 
-def mostly_dead(**more):
-    learner = encoder(**more)
-    with torch.no_grad():
-        learner.projector[-1].bias[8:] = -100
-    return learner
-
-
-def n_alive(learner):
-    return metrics.sparsity(learner.encode(planted(seed=1)).features).n_alive
-
-
-@pytest.mark.parametrize("loss", ["info_nce", "queue"])
-def test_dead_features_start_anew(loss, tmp_path):
-    """A projector that begins with most features far below zero: revived, they learn."""
-    for revive in (True, False):
-        learner, runs = mostly_dead(), config(revive=revive)
-        settings = LossSettings(name=loss, temperature=0.2, queue_size=256)
-        runs = runs.model_copy(update={"loss": settings})
-        out = tmp_path / str(revive)
-        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
-        assert n_alive(learner) > 16 if revive else n_alive(learner) <= 8
-
-
-def test_views_of_another_shape_than_the_data_are_looked_at(tmp_path):
-    wide = ArrayData(torch.cat([planted().inputs, planted(seed=2).inputs], dim=1))
-    learner = mostly_dead()
-    nonneg.train(
-        learner,
-        wide,
-        lambda batch: (batch.inputs[:, :16], batch.inputs[:, :16] + 0.1 * batch.inputs[:, 16:]),
-        config(),
-        out=tmp_path / "run",
-        held_out=planted(seed=1),
-        console=QUIET,
-    )
-    assert n_alive(learner) > 16
-
-
-def test_nothing_is_revived_after_the_last_step(tmp_path):
-    learner = mostly_dead()
-    runs = config(epochs=1, warmup_epochs=0, batch_size=512)
-    nonneg.train(learner, planted(512), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
-    assert n_alive(learner) <= 8
-
-
-def largest_on_rate(learner):
-    """Over views as the learner has seen them."""
-    views = planted(4096, seed=1).inputs
-    views = views + 0.15 * torch.randn(views.shape, generator=torch.Generator().manual_seed(2))
-    return float((learner.encode(views).features > 0).double().mean(dim=0).max())
-
-
-@pytest.mark.parametrize("kind", ["relu", "rep_relu"])
-def test_no_feature_is_on_for_more_than_its_share_at_the_end(kind, tmp_path):
-    """A feature of one of six parts is on for a sixth of the views, or for a tenth if limited."""
-    for limit in (1.0, 0.1):
-        learner = encoder(kind)
-        out = tmp_path / str(limit)
-        runs = config(max_on_rate=limit)
-        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
-        if limit == 1:
-            assert largest_on_rate(learner) > 0.25
-        else:
-            assert largest_on_rate(learner) < 0.15
-
-
-@pytest.mark.parametrize("kind", ["softplus", "identity"])
-def test_features_that_are_never_off_are_not_limited(kind, tmp_path):
-    learners = [encoder(kind), encoder(kind)]
-    for learner, limit in zip(learners, (1.0, 0.1), strict=True):
-        runs = config(epochs=2, max_on_rate=limit)
-        out = tmp_path / str(limit)
-        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
-    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
-        assert torch.equal(ours, theirs)
-
-
-def test_anchored_features_lose_what_they_had_learnt_and_learn_anew(tmp_path):
-    """A projector that is dead but for one feature cannot be revived from it, but anchored."""
-    learner, runs = encoder(), config(anchor_at=0.4, revive=False)
-    with torch.no_grad():
-        learner.projector[-1].bias[1:] = -100
-    test = planted(seed=1)
-    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
-    features = learner.encode(test).features
-    assert metrics.class_consistency(features, test.labels).value > 0.8
-    assert n_alive(learner) > 16
-
-
-@pytest.mark.parametrize("kind", ["softplus", "identity"])
-def test_features_that_are_never_off_are_not_anchored(kind, tmp_path):
-    learners = [encoder(kind), encoder(kind)]
-    for learner, share in zip(learners, (0.5, 0), strict=True):
-        runs, out = config(epochs=2, anchor_at=share), tmp_path / str(share)
-        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
-    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
-        assert torch.equal(ours, theirs)
-
-
 def test_with_all_of_the_weight_both_methods_have_the_same_backbone(tmp_path):
     """Only the projector knows the transform, and it leaves the backbone in peace."""
     learners = [encoder("identity"), encoder("relu")]
@@ -255,24 +119,6 @@ def test_with_all_of_the_weight_both_methods_have_the_same_backbone(tmp_path):
         assert torch.equal(ours, theirs)
     first, untrained = (next(it.backbone.parameters()) for it in (learners[0], encoder()))
     assert not torch.equal(first, untrained)
-
-
-def test_a_resumed_run_has_the_same_upkeep(tmp_path, monkeypatch):
-    """Stopped before and after features are anchored, revived and limited."""
-    runs = config(max_on_rate=0.1, anchor_at=0.3)
-    whole = mostly_dead()
-    nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
-    n_steps = read_history(tmp_path / "whole")[-1]["step"]
-    for stop in (n_steps // 4, round(n_steps / 3), n_steps - 1, n_steps):
-        asked = Run._asked_to_stop
-        monkeypatch.setattr(Run, "_asked_to_stop", lambda run, n=stop: run.position.step == n)
-        out = tmp_path / str(stop)
-        nonneg.train(mostly_dead(), planted(), noisy_pairs, runs, out=out, console=QUIET)
-        monkeypatch.setattr(Run, "_asked_to_stop", asked)
-        learner = mostly_dead()
-        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, resume=True, console=QUIET)
-        for ours, theirs in zip(learner.parameters(), whole.parameters(), strict=True):
-            assert torch.equal(ours, theirs)
 
 
 def test_gradients_are_clipped(tmp_path):

@@ -1,0 +1,138 @@
+"""A real browser, and atlases of three kinds to open in it."""
+
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from browsing import HOSTILE, go
+
+from nonneg.report import Atlas, Samples, SelectionPoint, Story, Training, write_atlas
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed; it is in the dev extra"
+    )
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def tabs(browser):
+    """Pages that stay open for the next test, by file; and what went wrong on any page."""
+    return SimpleNamespace(open={}, wrong=[])
+
+
+@pytest.fixture
+def visit(browser, tabs):
+    """Open a file at an address; at the end there must have been no error and no request.
+
+    Without settings, a page that another test left open is used again: that is much faster.
+    """
+    contexts, wrong = [], tabs.wrong
+    wrong.clear()
+
+    def opened(path, route="", **settings):
+        if not settings and path in tabs.open:
+            page = tabs.open[path]
+            go(page, route)
+            return page
+        context = browser.new_context(**settings)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith("file:") else wrong.append(request.url),
+        )
+        page.goto(f"{path.as_uri()}#/{route}")
+        page.wait_for_selector("h1")
+        if settings:
+            contexts.append(context)
+        else:
+            tabs.open[path] = page
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture(scope="session")
+def digits(world, tmp_path_factory):
+    """CL beside NCL, with a history and a selection result."""
+    path = tmp_path_factory.mktemp("atlas") / "digits.html"
+    records = [
+        {"epoch": e, "loss": 5 / e, "sparsity": 0.9, "alive_features": 40} for e in (1, 2, 3)
+    ]
+    points = [
+        SelectionPoint("probe", ranking, n, 0.9 + n / 1000)
+        for ranking, n in (("ea_rectified", 10), ("random", 10), ("all", 44))
+    ]
+    atlas = Atlas(
+        samples=Samples(
+            features=world.features,
+            labels=world.labels,
+            class_names=world.class_names,
+            images=world.images,
+        ),
+        title="Digits",
+        method="NCL",
+        against=world.signed,
+        against_method="CL",
+        other_seed=world.features[:, ::-1],
+        reference=world.pixels,
+        sepin=np.linspace(0, 1, 44),
+        story=Story(
+            about=["Trained on digits."],
+            selection=points,
+            training={"NCL": Training(records, {"loss": 4.5})},
+        ),
+    )
+    write_atlas(path, atlas)
+    return path
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory):
+    """Texts of three kinds without labels, one of them hostile."""
+    path = tmp_path_factory.mktemp("atlas") / "texts.html"
+    lines = [f"{word} number {i}" for i, word in enumerate(["apple", "river", "engine"] * 20)]
+    lines[0] = HOSTILE
+    features = np.tile(np.eye(3), (20, 1)) + 0.1
+    samples = Samples(features=features, texts=lines, ids=[f"id-{i}" for i in range(60)])
+    write_atlas(path, Atlas(samples=samples, title=HOSTILE, story=Story(notes=[HOSTILE])))
+    return path
+
+
+@pytest.fixture(scope="session")
+def pairs(world, tmp_path_factory):
+    """Images with two captions each, one of them hostile; feature 43 is on for one caption only."""
+    path = tmp_path_factory.mktemp("atlas") / "pairs.html"
+    of = np.repeat(np.arange(len(world.labels)), 2)
+    texts = [f"drawing {i % 2} of a {'oiatwrfhxnv'[world.labels[n]] * 3}" for i, n in enumerate(of)]
+    texts[6] = HOSTILE
+    spoken = world.features[of]
+    spoken[9, 43] = 0.5
+    atlas = Atlas(
+        samples=Samples(features=world.features, images=world.images, kind="image"),
+        captions=Samples(features=spoken, texts=texts, kind="caption"),
+        caption_of=of,
+    )
+    write_atlas(path, atlas)
+    return path

@@ -1,0 +1,128 @@
+"""Upkeep in training: features are revived, anchored and limited, each where it makes sense."""
+
+import pytest
+import torch
+from planted_parts import QUIET, config, encoder, noisy_pairs, planted
+
+import nonneg
+from nonneg import metrics
+from nonneg.data import ArrayData
+from nonneg.training import LossSettings, read_history
+from nonneg.training.run import Run
+
+
+def mostly_dead(**more):
+    learner = encoder(**more)
+    with torch.no_grad():
+        learner.projector[-1].bias[8:] = -100
+    return learner
+
+
+def n_alive(learner):
+    return metrics.sparsity(learner.encode(planted(seed=1)).features).n_alive
+
+
+@pytest.mark.parametrize("loss", ["info_nce", "queue"])
+def test_dead_features_start_anew(loss, tmp_path):
+    """A projector that begins with most features far below zero: revived, they learn."""
+    for revive in (True, False):
+        learner, runs = mostly_dead(), config(revive=revive)
+        settings = LossSettings(name=loss, temperature=0.2, queue_size=256)
+        runs = runs.model_copy(update={"loss": settings})
+        out = tmp_path / str(revive)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+        assert n_alive(learner) > 16 if revive else n_alive(learner) <= 8
+
+
+def test_views_of_another_shape_than_the_data_are_looked_at(tmp_path):
+    wide = ArrayData(torch.cat([planted().inputs, planted(seed=2).inputs], dim=1))
+    learner = mostly_dead()
+    nonneg.train(
+        learner,
+        wide,
+        lambda batch: (batch.inputs[:, :16], batch.inputs[:, :16] + 0.1 * batch.inputs[:, 16:]),
+        config(),
+        out=tmp_path / "run",
+        held_out=planted(seed=1),
+        console=QUIET,
+    )
+    assert n_alive(learner) > 16
+
+
+def test_nothing_is_revived_after_the_last_step(tmp_path):
+    learner = mostly_dead()
+    runs = config(epochs=1, warmup_epochs=0, batch_size=512)
+    nonneg.train(learner, planted(512), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    assert n_alive(learner) <= 8
+
+
+def largest_on_rate(learner):
+    """Over views as the learner has seen them."""
+    views = planted(4096, seed=1).inputs
+    views = views + 0.15 * torch.randn(views.shape, generator=torch.Generator().manual_seed(2))
+    return float((learner.encode(views).features > 0).double().mean(dim=0).max())
+
+
+@pytest.mark.parametrize("kind", ["relu", "rep_relu"])
+def test_no_feature_is_on_for_more_than_its_share_at_the_end(kind, tmp_path):
+    """A feature of one of six parts is on for a sixth of the views, or for a tenth if limited."""
+    for limit in (1.0, 0.1):
+        learner = encoder(kind)
+        out = tmp_path / str(limit)
+        runs = config(max_on_rate=limit)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+        if limit == 1:
+            assert largest_on_rate(learner) > 0.25
+        else:
+            assert largest_on_rate(learner) < 0.15
+
+
+@pytest.mark.parametrize("kind", ["softplus", "identity"])
+def test_features_that_are_never_off_are_not_limited(kind, tmp_path):
+    learners = [encoder(kind), encoder(kind)]
+    for learner, limit in zip(learners, (1.0, 0.1), strict=True):
+        runs = config(epochs=2, max_on_rate=limit)
+        out = tmp_path / str(limit)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_anchored_features_lose_what_they_had_learnt_and_learn_anew(tmp_path):
+    """A projector that is dead but for one feature cannot be revived from it, but anchored."""
+    learner, runs = encoder(), config(anchor_at=0.4, revive=False)
+    with torch.no_grad():
+        learner.projector[-1].bias[1:] = -100
+    test = planted(seed=1)
+    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    features = learner.encode(test).features
+    assert metrics.class_consistency(features, test.labels).value > 0.8
+    assert n_alive(learner) > 16
+
+
+@pytest.mark.parametrize("kind", ["softplus", "identity"])
+def test_features_that_are_never_off_are_not_anchored(kind, tmp_path):
+    learners = [encoder(kind), encoder(kind)]
+    for learner, share in zip(learners, (0.5, 0), strict=True):
+        runs, out = config(epochs=2, anchor_at=share), tmp_path / str(share)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_resumed_run_has_the_same_upkeep(tmp_path, monkeypatch):
+    """Stopped before and after features are anchored, revived and limited."""
+    runs = config(max_on_rate=0.1, anchor_at=0.3)
+    whole = mostly_dead()
+    nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
+    n_steps = read_history(tmp_path / "whole")[-1]["step"]
+    for stop in (n_steps // 4, round(n_steps / 3), n_steps - 1, n_steps):
+        asked = Run._asked_to_stop
+        monkeypatch.setattr(Run, "_asked_to_stop", lambda run, n=stop: run.position.step == n)
+        out = tmp_path / str(stop)
+        nonneg.train(mostly_dead(), planted(), noisy_pairs, runs, out=out, console=QUIET)
+        monkeypatch.setattr(Run, "_asked_to_stop", asked)
+        learner = mostly_dead()
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, resume=True, console=QUIET)
+        for ours, theirs in zip(learner.parameters(), whole.parameters(), strict=True):
+            assert torch.equal(ours, theirs)
