@@ -2,7 +2,7 @@
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -12,7 +12,9 @@ from pydantic_core import ErrorDetails
 class Settings(BaseModel):
     """A frozen group of settings. Its errors are one sentence each, with the nearest known key."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
@@ -61,6 +63,21 @@ def with_overrides(values: Mapping[str, Any], assignments: Iterable[str]) -> dic
         else:
             table[last] = value
     return result
+
+
+def explained(settings: Settings, group: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Each dotted key of some settings, with its value and what it means.
+
+    Args:
+        settings: A group, which may hold others.
+        group: What keys begin with.
+    """
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            yield from explained(value, f"{group}{name}.")
+        else:
+            yield f"{group}{name}", value, " ".join((field.description or "").split())
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -205,6 +205,10 @@ def test_groups_that_differ_by_more_than_the_switch_are_said_to(nonneg, runs, ru
         (["evaluate", "RUN", "--set", "tops=3"], "unknown setting 'tops'; nearest: top"),
         (["evaluate", "RUN", "--split", "val"], "unknown split 'val'; known: test, held-out"),
         (["evaluate", "RUN", "--only", "probe", "--data", "nothing"], "'nothing' is neither a"),
+        (
+            ["evaluate", "RUN", "--data", "digits", "--split", "held-out"],
+            "digits takes the place of the test set; leave out --split held-out",
+        ),
         (["compare", "RUN"], "a comparison needs at least two runs, got 1"),
         (["compare", "RUN", "RUN"], "have the same settings and seed 0; give each run once"),
         (["compare", "RUN", "nowhere"], "nowhere holds no run"),

@@ -84,15 +84,15 @@ def test_missing_files_are_named_with_the_way_to_get_them(ten, tmp_path):
     assert failure("cifar10", ten) == (
         FileNotFoundError,
         f"data_batch_2.bin and data_batch_5.bin not found in {ten}; put the *.bin files of the"
-        " official CIFAR-10 binary version there, or name the folder above cifar-10-batches-bin"
-        " with data_dir or the variable NONNEG_DATA",
+        " official CIFAR-10 binary version there, or name the folder that holds"
+        " cifar-10-batches-bin with --data-dir (data_dir in Python) or the variable NONNEG_DATA",
     )
     missing = tmp_path / "cifar-100-binary"
     assert failure("cifar100", missing) == (
         FileNotFoundError,
         f"train.bin not found in {missing}; put train.bin and test.bin of the official CIFAR-100"
-        " binary version there, or name the folder above cifar-100-binary with data_dir or the"
-        " variable NONNEG_DATA",
+        " binary version there, or name the folder that holds cifar-100-binary with --data-dir"
+        " (data_dir in Python) or the variable NONNEG_DATA",
     )
 
 

@@ -64,8 +64,8 @@ def test_missing_files_are_named_with_the_way_to_get_them(folder):
     assert failure(folder) == (
         FileNotFoundError,
         f"{IMAGES} and {LABELS} not found in {folder}; put the four official idx files (train and"
-        " t10k, images and labels, plain or .gz) there, or name the folder above mnist with"
-        " data_dir or the variable NONNEG_DATA",
+        " t10k, images and labels, plain or .gz) there, or name the folder that holds mnist with"
+        " --data-dir (data_dir in Python) or the variable NONNEG_DATA",
     )
     load("mnist", split="test", data_dir=folder.parent)
 

@@ -2,7 +2,9 @@ import sys
 import types
 
 import pytest
+from planted_parts import QUIET, config, encoder, noisy_pairs, planted
 
+import nonneg
 from nonneg.training.loggers import LOGGERS, log, loggers
 
 
@@ -16,16 +18,18 @@ def test_numbers_of_each_epoch_are_sent(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "module"),
-    [("tensorboard", "lightning_fabric.loggers.tensorboard"), ("wandb", "wandb")],
+    ("name", "packages"),
+    [("tensorboard", "tensorboard"), ("wandb", "wandb pytorch-lightning")],
 )
-def test_a_missing_package_is_named(monkeypatch, tmp_path, name, module):
+def test_a_missing_package_is_named_and_nothing_is_begun(monkeypatch, tmp_path, name, packages):
     def missing(folder):
-        raise ImportError(f"No module named {module!r}")
+        raise ImportError(f"No module named {name!r}")
 
     monkeypatch.setitem(LOGGERS, name, missing)
-    with pytest.raises(ImportError, match=rf"install it with: pip install {name}$"):
-        loggers((name,), tmp_path)
+    runs = config(loggers=(name,))
+    with pytest.raises(ImportError, match=rf"install it with: pip install {packages}$"):
+        nonneg.train(encoder(), planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    assert not (tmp_path / "run").exists()
 
 
 def test_tensorboard_writes_events(tmp_path):

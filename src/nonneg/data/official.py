@@ -31,8 +31,9 @@ def official_files(
     missing = [name for name, path in zip(names, found, strict=True) if path is None]
     if missing:
         raise FileNotFoundError(
-            f"{' and '.join(missing)} not found in {folder}; put {advice} there, or name the"
-            f" folder above {folder.name} with data_dir or the variable {DATA_DIR_VARIABLE}"
+            f"{' and '.join(missing)} not found in {folder}; put {advice} there, or name the folder"
+            f" that holds {folder.name} with --data-dir (data_dir in Python) or the variable"
+            f" {DATA_DIR_VARIABLE}"
         )
     return [path for path in found if path is not None]
 

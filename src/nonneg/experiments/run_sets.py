@@ -47,11 +47,11 @@ def run_data(
         raise ValueError(
             f"{run.folder} does not say on what data it was trained; name it with --data"
         )
+    if source is not None and split != "test":
+        raise ValueError(f"{source} takes the place of the test set; leave out --split {split}")
     if experiment is None or (source is not None and not data.is_own_file(source)):
         assert source is not None
         return _both_splits(source, data_dir)
-    if source is not None and split != "test":
-        raise ValueError(f"{source} takes the place of the test set; leave out --split {split}")
     run.check_unchanged(experiment.data)
     train = load_split(experiment.data, "train", data_dir)
     if source is not None:

@@ -22,6 +22,7 @@ def _wandb(folder: Path) -> "Logger":
 
 
 LOGGERS: dict[str, Callable[[Path], "Logger"]] = {"tensorboard": _tensorboard, "wandb": _wandb}
+_PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb pytorch-lightning"}
 
 
 def loggers(names: tuple[str, ...], folder: Path) -> "list[Logger]":
@@ -33,7 +34,7 @@ def loggers(names: tuple[str, ...], folder: Path) -> "list[Logger]":
         except (ImportError, RuntimeError, OSError) as error:
             raise ImportError(
                 f"training.loggers has {name!r}, which cannot be used ({error}); "
-                f"install it with: pip install {name}"
+                f"install it with: pip install {_PACKAGES[name]}"
             ) from error
     return made
 

@@ -13,6 +13,7 @@ from nonneg.data import Data, check
 from nonneg.encoder import Encoder
 from nonneg.pairs import Pairs
 from nonneg.training.contrastive import Contrastive
+from nonneg.training.loggers import loggers
 from nonneg.training.momentum import MomentumQueue
 from nonneg.training.order import check_batch
 from nonneg.training.run import Run, launched_fabric, run_identity
@@ -115,7 +116,10 @@ def run_task(
     check_batch(len(data), config.training, n_ranks=fabric.world_size)
     check(data)
     folder = RunFolder(out)
+    made = []
     if fabric.is_global_zero:
+        # Before the folder is claimed: what cannot be logged to leaves nothing behind.
+        made = loggers(config.training.loggers, folder.path)
         identity = run_identity(task, data, config)
         folder.claim(identity, resume=resume, data_digest=data_digest)
     fabric.barrier()
@@ -127,6 +131,7 @@ def run_task(
         folder=folder,
         held_out=held_out or data,
         console=console or Console(),
+        loggers=made,
     )
     # Layers that draw, such as dropout, use torch's own generator: seeded here, given back after.
     with torch.random.fork_rng(devices=[]), run.interruption, run.display:

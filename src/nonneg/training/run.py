@@ -17,7 +17,7 @@ from nonneg.training.batches import loaded_batches
 from nonneg.training.checkpoint import Position, load_checkpoint, save_checkpoint
 from nonneg.training.display import Display
 from nonneg.training.interruption import Interruption
-from nonneg.training.loggers import log, loggers
+from nonneg.training.loggers import log
 from nonneg.training.monitor import monitored
 from nonneg.training.optimizers import optimizer
 from nonneg.training.order import epoch_batches
@@ -29,6 +29,7 @@ from nonneg.training.upkeep import limit_alike, n_looked_at, restart_alike, rest
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+    from lightning_fabric.loggers.logger import Logger
 
 # Processes have to agree on stopping, which costs a message: so not at every step.
 STEPS_BETWEEN_AGREEMENTS = 16
@@ -45,6 +46,7 @@ class Run:
         folder: Already claimed.
         held_out: Measured after each epoch.
         console: Where progress is shown.
+        loggers: Where history goes besides the folder.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Run:
         folder: RunFolder,
         held_out: Data,
         console: Console,
+        loggers: "list[Logger]",
     ) -> None:
         self.fabric, self.task, self.data = fabric, task, data
         self.config, self.loop, self.folder = config, config.training, folder
@@ -72,10 +75,9 @@ class Run:
         self.n_steps = self.steps_per_epoch * self.loop.epochs
         self.upkeep = task.upkeep
         self.restarts = restart_steps(self.n_steps, self._anchor_at())
-        is_first = fabric.is_global_zero
-        self.loggers = loggers(self.loop.loggers, folder.path) if is_first else []
+        self.loggers = loggers
         self.display = Display(
-            console if is_first else Console(quiet=True),
+            console if fabric.is_global_zero else Console(quiet=True),
             title=folder.path.name,
             n_steps=self.n_steps,
             n_epochs=self.loop.epochs,
