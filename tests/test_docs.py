@@ -3,13 +3,16 @@
 The examples of docs/metrics.md are doctests, which pytest runs by itself.
 """
 
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nonneg.evaluation import EvaluationSettings
 from nonneg.experiments import read_experiment
+from nonneg.settings import explained
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -28,6 +31,13 @@ def test_settings_of_the_training_page(tmp_path):
         read[experiment.data.name] = experiment
     assert set(read) == {"photos", "digits"}
     assert read["digits"] == read_experiment("digits")[1]
+
+
+def test_the_evaluation_page_has_every_setting():
+    page = (DOCS / "evaluation.md").read_text()
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", page, re.MULTILINE))
+    for key, value, _ in explained(EvaluationSettings()):
+        assert rows[key] == ("all" if value is None else json.dumps(value)), key
 
 
 def test_python_of_the_atlas_page_runs(tmp_path, monkeypatch, capsys):

@@ -3,7 +3,9 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from nonneg.settings import Settings, differences, with_overrides
+from nonneg.evaluation import EvaluationSettings
+from nonneg.experiments import read_experiment
+from nonneg.settings import Settings, differences, explained, with_overrides
 
 
 class Inner(Settings):
@@ -125,3 +127,27 @@ def test_differences_name_both_sides_and_what_is_absent():
         ("d", None, 3),
     ]
     assert differences({"a": {"b": [1]}}, {"a": {"b": [1]}}) == []
+
+
+def test_settings_are_explained_by_their_docstrings_and_choices():
+    class Inner(Settings):
+        kind: Literal["a", "b"] = "a"
+        """Which
+        of both."""
+
+    class Outer(Settings):
+        n: int = 3
+        """How many."""
+        inner: Inner = Inner()
+
+    assert list(explained(Outer())) == [
+        ("n", 3, "How many."),
+        ("inner.kind", "a", "a, b. Which of both."),
+    ]
+
+
+@pytest.mark.parametrize("settings", [read_experiment("digits")[1], EvaluationSettings()])
+def test_no_setting_is_without_a_meaning(settings):
+    found = list(explained(settings))
+    assert len(found) > 15
+    assert [key for key, _, meaning in found if len(meaning) < 10] == []

@@ -50,7 +50,7 @@ class EncoderSettings(Settings):
     nonnegative: TransformName = "relu"
     """A key of ``nonneg.nonnegative.TRANSFORMS``; ``identity`` is ordinary contrastive learning."""
     gate: GateSettings | None = None
-    """A learnt gate that shuts features for samples; absent: none."""
+    """A learnt gate that shuts features for samples, as by encoder.gate.prior=0.8; absent: none."""
     pixel_mean: tuple[float, ...] = ()
     """Subtracted from pixels in [0, 1], one a channel; empty for none."""
     pixel_std: tuple[float, ...] = ()

@@ -28,10 +28,10 @@ class ProjectorSettings(Settings):
     n_features: int = Field(default=1024, ge=1)
     """Columns of the features."""
     norm: str = "batch"
-    """Of the inner layers; a key of ``NORMS``."""
+    """Of the inner layers: batch, layer or none."""
     input_norm: Literal["none", "layer"] = "none"
     """What is done to hidden first. ``layer`` gives each sample's vector mean 0 and variance 1, so
-    that whether a feature is on does not hang on how long the vector is."""
+    that whether a feature is on does not depend on how long the vector is."""
 
     @field_validator("norm")
     @classmethod

@@ -3,9 +3,10 @@
 import difflib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 
@@ -77,7 +78,15 @@ def explained(settings: Settings, group: str = "") -> Iterator[tuple[str, Any, s
         if isinstance(value, Settings):
             yield from explained(value, f"{group}{name}.")
         else:
-            yield f"{group}{name}", value, " ".join((field.description or "").split())
+            yield f"{group}{name}", value, _meaning(field)
+
+
+def _meaning(field: FieldInfo) -> str:
+    """A field's docstring in one line, after the words that it may be."""
+    words = " ".join((field.description or "").replace("``", "").split())
+    if get_origin(field.annotation) is Literal:
+        return f"{', '.join(map(str, get_args(field.annotation)))}. {words}".strip()
+    return words
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

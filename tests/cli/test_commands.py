@@ -73,6 +73,19 @@ def test_presets_lists_each_with_what_it_is(nonneg):
         assert name in ended.stdout
 
 
+def test_presets_explains_every_setting_of_one(nonneg, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        '[data]\nname = "digits"\n[loss]\ntemperature = 0.3\n[encoder]\n[views]\nflip_rate = 0.5'
+    )
+    for name, value in (("fashion-mnist", "0.12"), (tmp_path / "mine.toml", "0.3")):
+        ended = nonneg("presets", name)
+        assert ended.returncode == 0, ended.stderr
+        lines = ended.stdout.splitlines()
+        place = lines.index(f"loss.temperature = {value}")
+        assert lines[place + 1].strip().startswith("Of losses that compare by cosine.")
+        assert "views.blur_sigma = [0.1, " in ended.stdout
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -1,5 +1,6 @@
 """How are commands started and how do they fail? With one sentence, unless asked for more."""
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -49,16 +50,25 @@ def options(
     """Non-negative contrastive learning: sparse features that a person can read."""
 
 
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(compare.compare)
-app.command("presets")(presets.presets)
-app.command("fit")(fit.fit)
-app.command("embed")(embed.embed)
-app.command("report")(report.report)
-app.command("reproduce")(reproduce.reproduce)
-app.command("theory")(theory.theory)
+def _help(docstring: str | None) -> str:
+    """A docstring whose paragraphs are one line each, so that they fit any width."""
+    paragraphs = inspect.cleandoc(docstring or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+for command in (
+    demo.demo,
+    train.train,
+    evaluate.evaluate,
+    compare.compare,
+    presets.presets,
+    fit.fit,
+    embed.embed,
+    report.report,
+    reproduce.reproduce,
+    theory.theory,
+):
+    app.command(command.__name__, help=_help(command.__doc__))(command)
 
 
 def main() -> None:

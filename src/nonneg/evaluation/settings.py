@@ -16,10 +16,15 @@ class FineTuneSettings(Settings):
     """How a whole network is trained on with labels."""
 
     epochs: int = Field(default=10, ge=1)
+    """How often every training sample is seen, in one view."""
     batch_size: int = Field(default=256, ge=2)
+    """Samples a step."""
     lr: float = Field(default=1e-3, gt=0, le=1e4)
+    """Learning rate of AdamW at its peak."""
     weight_decay: float = Field(default=1e-4, ge=0)
+    """How strongly weights are drawn to zero."""
     warmup_epochs: float = Field(default=1.0, ge=0)
+    """Linear from zero to the peak; cosine to zero afterwards."""
 
 
 class EvaluationSettings(Settings):
@@ -46,11 +51,13 @@ class EvaluationSettings(Settings):
     n_draws: int = Field(default=5, ge=1)
     """Of few labels, and of random features in selection."""
     sepin_samples: int = Field(default=5000, ge=2)
+    """Test samples whose two views SEPIN compares."""
     selection: tuple[Size, ...] = (0.5, 0.25, 0.125)
     """How many features are kept: a number of them, or a share of those alive."""
     selection_samples: int = Field(default=10_000, ge=2)
-    """Training samples that the probes of selection are fitted to."""
+    """Training samples that features are ranked on and probes of selection are fitted to."""
     robustness_samples: int = Field(default=2000, ge=1)
     """Test samples that are corrupted, each in every way."""
     severities: tuple[Annotated[int, Field(ge=1, le=5)], ...] = (1, 2, 3, 4, 5)
+    """How strongly they are corrupted."""
     fine_tune: FineTuneSettings = FineTuneSettings()

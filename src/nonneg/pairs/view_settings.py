@@ -63,4 +63,4 @@ class ViewSettings(Settings):
     solarise_rate: Rate = 0.0
     """How often values from the threshold on are inverted."""
     solarise_threshold: Rate = 0.5
-    """In [0, 1]."""
+    """Where inverting begins, in [0, 1]."""

@@ -22,8 +22,8 @@ class LossSettings(Settings):
         "ce",
         "nonneg_ce",
     ] = "info_nce"
-    """The last two are for classifiers: cross entropy, and the same with everything non-negative;
-    all others are for pairs."""
+    """ce and nonneg_ce are for classifiers: cross entropy, and the same with everything
+    non-negative; all others are for pairs."""
     temperature: float = Field(default=0.12, gt=0)
     """Of losses that compare by cosine. Lower: more features on for a sample; higher: fewer."""
     hidden_weight: float = Field(default=0.0, ge=0, le=1)
@@ -41,9 +41,11 @@ class OptimizerSettings(Settings):
     """How weights move. Biases and norms are never decayed, and LARS does not scale them."""
 
     name: Literal["adamw", "sgd", "lars"] = "adamw"
+    """lars is for batches of thousands."""
     lr: float = Field(default=2e-3, gt=0, le=1e4)
     """At its peak, for the batch size that is set: it is not scaled."""
     weight_decay: float = Field(default=1e-4, ge=0)
+    """How strongly weights are drawn to zero."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """Of sgd and lars."""
     eta: float = Field(default=0.02, gt=0)
@@ -54,6 +56,7 @@ class LoopSettings(Settings):
     """How long, in which portions, and on what machine."""
 
     epochs: int = Field(default=20, ge=1)
+    """How often every sample is seen, in two views each."""
     batch_size: int = Field(default=256, ge=2)
     """Pairs that see each other as negatives, over all processes together."""
     warmup_epochs: float = Field(default=1.0, ge=0)
@@ -81,10 +84,13 @@ class LoopSettings(Settings):
     batch and so is its gradient, in the memory of a chunk and for one more forward pass; batch
     normalisation then takes its statistics over a chunk. Absent: the whole batch at once."""
     accelerator: str = "auto"
+    """cpu, gpu, or another of Lightning Fabric's; auto takes the best there is."""
     devices: int = Field(default=1, ge=1)
     """Processes on this machine; under torchrun its own number counts."""
     strategy: str = "auto"
+    """How processes work together, as Lightning Fabric names it; auto is ddp for several."""
     precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
+    """Of the arithmetic; bf16-mixed is for accelerators."""
     compile: bool = False
     """Whether torch.compile makes kernels for the network; worth its minutes on long runs only."""
     n_workers: int = Field(default=0, ge=0)
