@@ -270,3 +270,15 @@ def test_detached_features_have_no_gradient_to_the_backbone(gate):
         encoded.features.sum().backward()
         assert (encoder.backbone.weight.grad is None) == detached
         assert encoder.projector[-1].weight.grad is not None
+
+
+@pytest.mark.parametrize("hidden", [(0,), (-5,), (8, 0)])
+def test_layers_have_a_width(hidden):
+    with pytest.raises(ValueError, match="greater than 0"):
+        ProjectorSettings(hidden=hidden)
+
+
+def test_whole_numbers_of_vectors_are_no_pixels():
+    encoder = Encoder(EncoderSettings(), (4,), backbone=nn.Identity())
+    vectors = torch.tensor([[0, 1, 2, 255]], dtype=torch.uint8)
+    assert encoder.encode(vectors).hidden.tolist() == [[0, 1, 2, 255]]

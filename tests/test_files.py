@@ -78,3 +78,11 @@ def test_a_folder_for_later_is_checked_at_once(tmp_path):
         OSError, match=r"cannot write .*file/folder: (File exists|Not a directory)$"
     ):
         files.check_folder(tmp_path / "file" / "folder")
+
+
+def test_tied_tensors_are_written_each(tmp_path):
+    one = torch.arange(6.0)
+    files.write_tensors(tmp_path / "tied.safetensors", {"a": one, "b": one, "part": one[:3]})
+    read = files.read_tensors(tmp_path / "tied.safetensors")
+    assert read["a"].tolist() == read["b"].tolist() == one.tolist()
+    assert read["part"].tolist() == [0, 1, 2]

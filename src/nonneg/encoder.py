@@ -122,7 +122,7 @@ class Encoder(nn.Module):
         """Hidden, scores and features of a batch, with gradient.
 
         Args:
-            inputs: ``(n, *sample_shape)``; uint8 pixels are divided by 255.
+            inputs: ``(n, *sample_shape)``; uint8 pixels of images are divided by 255.
             detached: Whether scores and features leave the backbone in peace: their gradients end
                 at the projector.
         """
@@ -136,6 +136,7 @@ class Encoder(nn.Module):
 
     def hidden(self, inputs: Tensor) -> Tensor:
         """Only the backbone's output ``(n, h)`` of a batch, with gradient."""
+        self._check_shape(tuple(inputs.shape[1:]))
         hidden: Tensor = self.backbone(self._scaled(inputs))
         return hidden
 
@@ -162,7 +163,7 @@ class Encoder(nn.Module):
             if isinstance(samples, Tensor | np.ndarray)
             else samples
         )
-        self._check_shape(data.sample_shape)
+        self._check_shape(data.sample_shape)  # also where there is no sample
         device = next(self.parameters()).device
         was_training = self.training
         self.eval()
@@ -217,7 +218,8 @@ class Encoder(nn.Module):
 
     def _scaled(self, inputs: Tensor) -> Tensor:
         dtype = next(self.projector.parameters()).dtype
-        scaled = inputs.to(dtype) / 255 if inputs.dtype == torch.uint8 else inputs.to(dtype)
+        are_pixels = inputs.dtype == torch.uint8 and len(self.sample_shape) == 3
+        scaled = inputs.to(dtype) / 255 if are_pixels else inputs.to(dtype)
         if self.settings.pixel_mean:
             scaled = (scaled - self._mean) / self._std
         return scaled

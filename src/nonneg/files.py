@@ -68,9 +68,15 @@ def read_json(path: Path, *, remedy: str = "copy or make it again") -> Any:  # n
 def write_tensors(
     path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None
 ) -> None:
-    """Write tensors as safetensors, whole or not at all."""
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_bytes(path, save_safetensors(contiguous, metadata=metadata))
+    """Write tensors as safetensors, whole or not at all; tied ones are written once each."""
+    separate: dict[str, Tensor] = {}
+    seen = set()
+    for name, tensor in tensors.items():
+        here = tensor.detach().cpu().contiguous()
+        place = here.untyped_storage().data_ptr()
+        separate[name] = here.clone() if place in seen else here
+        seen.add(place)
+    write_bytes(path, save_safetensors(separate, metadata=metadata))
 
 
 def read_tensors(path: Path, *, remedy: str = "copy or make it again") -> dict[str, Tensor]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, PositiveInt, field_validator
 from torch import nn
 
 from nonneg.settings import Settings
@@ -23,7 +23,7 @@ class ProjectorSettings(Settings):
     for every sample. Batch normalisation of the inner layers prevents it.
     """
 
-    hidden: tuple[int, ...] = (1024,)
+    hidden: tuple[PositiveInt, ...] = (1024,)
     """Widths of the inner layers; empty for one linear map."""
     n_features: int = Field(default=1024, ge=1)
     """Columns of the features."""

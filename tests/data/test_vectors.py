@@ -88,6 +88,16 @@ def test_labels_are_no_nan(tmp_path):
     assert failure(path) == f"{path} has labels that are NaN; give each sample a number or a word"
 
 
+def test_names_belong_to_numbers_from_0_on(tmp_path):
+    names = ["cat", "dog", "eel", "fox"]
+    path = saved(tmp_path / "x.npz", inputs=X[:4], labels=[0.0, 1, 3, 3], class_names=names)
+    assert read_vectors(path).labels.tolist() == [0, 1, 3, 3]
+    path = saved(tmp_path / "x.npz", inputs=X[:4], labels=[-1, 0, 1, 1], class_names=names)
+    assert "but the label -1; number the labels so, or leave out class_names" in failure(path)
+    path = saved(tmp_path / "x.npz", inputs=X[:2], labels=np.array([b"dog", b"cat"]))
+    assert read_vectors(path).class_names == ("cat", "dog")
+
+
 def test_it_is_a_data_set():
     data: Data = VectorData(X)
     assert data.labels is None

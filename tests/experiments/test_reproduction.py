@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nonneg.evaluation import Figure
+from nonneg.evaluation import SECTIONS, EvaluationSettings, Figure
 from nonneg.experiments import read_experiment
 from nonneg.experiments.reproduction import (
     PLANS,
@@ -23,6 +23,7 @@ from nonneg.experiments.reproduction import (
 )
 from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.tuning import tuned
+from nonneg.settings import with_overrides
 
 SMALL = (
     "encoder.backbone.width=4",
@@ -145,6 +146,43 @@ def test_tuning_goes_on_while_the_best_is_at_an_edge(best, found, n_tried):
     assert list(result.tried) == sorted(result.tried)
 
 
+class Steep(Landscape):
+    """Training diverges above a value."""
+
+    def figures(self, arm, seed, sections, *, split):
+        if float(arm.changes[-1].split("=")[1]) > self.best:
+            raise FloatingPointError("training diverged")
+        return super().figures(arm, seed, sections, split=split)
+
+
+def test_a_value_with_which_training_diverges_is_not_the_best():
+    grid = Grid("optimizer.lr", 0.002, 3.0, "accuracy", "probe")
+    found = tuned(Steep(0.003), NCL, grid, seed=0)
+    assert found.best == 0.002
+    assert found.tried[0.006] is None
+    with pytest.raises(FloatingPointError, match=r"diverges with every optimizer\.lr"):
+        tuned(Steep(1e-9), NCL, grid, seed=0)
+
+
+def test_an_arm_that_diverges_is_missing_and_the_others_are_there(lab, monkeypatch):
+    lab.trained(CL, 0)
+
+    def diverging(*args, **kwargs):
+        raise FloatingPointError("training diverged: the loss is nan")
+
+    monkeypatch.setattr(laboratory, "run_experiment", diverging)
+    table = filled(replace(PLAN, arms=(CL, Arm("steep", ("optimizer.lr=1",)))), lab, [0])
+    assert set(table.figures) == {"CL"}
+    assert table.missing[0].startswith("steep, seed 0: training diverged")
+
+
+def test_a_run_that_lost_its_last_file_is_finished(lab):
+    folder = lab.trained(NCL, 0)
+    (folder / "config.json").unlink()
+    assert lab.trained(NCL, 0) == folder
+    assert (folder / "config.json").exists()
+
+
 def table_of(values, *, curves=None, against=None):
     arms = tuple(
         Arm(name, against=against if number else None) for number, name in enumerate(values)
@@ -256,3 +294,5 @@ def test_every_plan_can_be_carried_out(name, tmp_path):
     assert {arm for arm, _ in plan.paper} <= names
     assert {figure for _, figure in plan.paper} <= set(plan.figures)
     assert n_runs(plan, 3) >= 3 * len(plan.arms)
+    assert set(plan.sections) <= set(SECTIONS)
+    EvaluationSettings.read(with_overrides({}, plan.evaluation))

@@ -62,6 +62,13 @@ def test_a_class_has_one_number_in_every_file(place):
     assert [train.class_names[i] for i in train.labels] == WORDS[rows.argmax(dim=1)].tolist()
 
 
+def test_words_and_numbers_are_never_the_same_class(place):
+    run = fitted(place, labels=place / "words.npy")
+    np.savez(place / "later.npz", inputs=X[:3], labels=[0, 1, 2])
+    with pytest.raises(ValueError, match="words on one side and numbers on the other; write both"):
+        run_data(read_run(run.folder), source=str(place / "later.npz"))
+
+
 @pytest.mark.parametrize("assignments", [[], ["target_active=2"], ["max_active=1"]])
 def test_the_encoder_of_a_run_gives_what_transform_gives(place, assignments):
     run = fitted(place, *assignments)

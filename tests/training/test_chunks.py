@@ -40,9 +40,9 @@ def trained(
 @pytest.mark.parametrize(
     ("loss", "weight"), [("info_nce", 0), ("spectral", 0), ("info_nce", 0.3), ("info_nce", 1)]
 )
-@pytest.mark.parametrize("chunk_size", [1, 30, 64, 127])
+@pytest.mark.parametrize("chunk_size", [2, 30, 64, 127])
 def test_the_step_is_that_of_the_whole_batch(tmp_path, chunk_size, loss, weight):
-    """One step of plain SGD with rate 1 is the gradient; 30 leaves a last chunk of 8 rows."""
+    """One step of plain SGD with rate 1 is the gradient; 30 makes chunks of 25 and 26 rows."""
     whole, loss_whole = trained(tmp_path / "whole", None, loss=loss, weight=weight)
     chunked, loss_chunked = trained(tmp_path / "chunked", chunk_size, loss=loss, weight=weight)
     assert loss_chunked == pytest.approx(loss_whole, rel=1e-12)
@@ -85,3 +85,12 @@ def test_gradients_are_those_of_a_chunk_under_batch_norm(tmp_path):
     chunked, _ = trained(tmp_path / "chunked", 32, norm="batch")
     pairs = zip(chunked.parameters(), whole.parameters(), strict=True)
     assert any(not torch.allclose(a, b, rtol=1e-3) for a, b in pairs)
+
+
+def test_no_chunk_is_left_with_one_row(tmp_path):
+    """Batch normalisation cannot do with one: 128 views in chunks of 127 are two halves."""
+    sizes = []
+    backbone = nn.Linear(10, 24)
+    watch = (backbone, lambda module, inputs, output: sizes.append(len(output)))
+    trained(tmp_path / "run", 127, norm="batch", backbone=backbone, watch=watch)
+    assert sizes[-2:] == [64, 64]

@@ -2,15 +2,23 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from planted_parts import QUIET, config, encoder, noisy_pairs, planted
 from rich.console import Console
 
 import nonneg
 from nonneg import Encoder, metrics
 from nonneg.data import ArrayData
-from nonneg.experiments import build_encoder, build_pairs, read_experiment, training_data
+from nonneg.experiments import (
+    build_encoder,
+    build_pairs,
+    read_experiment,
+    run_experiment,
+    training_data,
+)
 from nonneg.training import LossSettings, read_history
 
 
@@ -266,3 +274,77 @@ def test_workers_give_the_same_run(tmp_path):
         nonneg.train(learner, data, pairs, changed, out=tmp_path / str(n_workers), console=QUIET)
         weights.append((tmp_path / str(n_workers) / "model.safetensors").read_bytes())
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize(
+    ("held_out", "sentence"),
+    [
+        (ArrayData(torch.full((64, 16), torch.nan), name="kept"), "kept has NaN or Inf in 64"),
+        (
+            ArrayData(planted().inputs, labels=torch.zeros(5).long(), name="kept"),
+            "kept has .*label",
+        ),
+    ],
+)
+def test_held_out_samples_are_looked_at_first(held_out, sentence, tmp_path):
+    with pytest.raises(ValueError, match=sentence):
+        nonneg.train(
+            encoder(), planted(), noisy_pairs, config(), out=tmp_path / "run", held_out=held_out,
+            console=QUIET,
+        )  # fmt: skip
+    assert not (tmp_path / "run").exists()
+
+
+def test_views_that_the_encoder_does_not_read_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"reads samples of shape \(16,\), got \(8,\)"):
+        nonneg.train(
+            encoder(), planted(), lambda batch: (batch.inputs[:, :8],) * 2, config(),
+            out=tmp_path / "run", console=QUIET,
+        )  # fmt: skip
+
+
+class Blurred:
+    """Pairs of a user's own, whose settings are the user's own too."""
+
+    settings = {"strength": 0.1}  # noqa: RUF012
+
+    def __call__(self, batch):
+        return noisy_pairs(batch)
+
+
+def test_pairs_may_have_settings_of_any_kind(tmp_path):
+    runs = config(epochs=2)
+    nonneg.train(encoder(), planted(), Blurred(), runs, out=tmp_path / "run", console=QUIET)
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["settings"]["pairs"] == {"name": "Blurred"}
+
+
+def test_half_precision_trains_too(tmp_path):
+    learner, test = encoder(), planted(seed=1)
+    runs = config(precision="bf16-mixed")
+    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    found = metrics.class_consistency(learner.encode(test).features, test.labels)
+    assert found.value > 0.8
+
+
+def damaged_photos(folder):
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        for number in range(8):
+            image = np.full((16, 16, 3), 20 * number, np.uint8)
+            Image.fromarray(image).save(folder / name / f"{number}.png")
+    (folder / "b" / "3.png").write_bytes(b"no image")
+
+
+@pytest.mark.parametrize("n_workers", [0, 1])
+def test_a_damaged_image_is_one_sentence_also_from_a_worker(n_workers, tmp_path):
+    damaged_photos(tmp_path / "photos")
+    changes = [
+        f"data.name={tmp_path / 'photos'}", "data.held_out=0", "data.image_size=16",
+        "encoder.backbone.width=4", "training.epochs=2", "training.warmup_epochs=1",
+        "training.batch_size=8", f"training.n_workers={n_workers}",
+        "encoder.pixel_mean=[]", "encoder.pixel_std=[]",
+    ]  # fmt: skip
+    _, experiment = read_experiment("digits", changes)
+    with pytest.raises(ValueError, match=r"^cannot read image .*3\.png"):
+        run_experiment(experiment, out=tmp_path / "run", console=QUIET)

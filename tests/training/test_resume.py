@@ -9,10 +9,16 @@ import textwrap
 import time
 
 import pytest
+import torch
+from planted_parts import QUIET, config, noisy_pairs, planted
 from rich.console import Console
+from torch import nn
 
+import nonneg
+from nonneg import Encoder, EncoderSettings
 from nonneg.experiments import read_experiment, run_experiment
-from nonneg.training import read_history
+from nonneg.training import checkpoint, read_history
+from nonneg.training.run import Run
 
 SMALL = [
     "encoder.backbone.width=4",
@@ -235,3 +241,57 @@ def test_killed_from_outside_at_any_time(tmp_path, seconds):
             process = subprocess.Popen([*command, "--out", str(folder)], stdout=subprocess.DEVNULL)
         assert process.wait(timeout=300) == 0
     assert comparable(tmp_path / "killed") == comparable(tmp_path / "whole")
+
+
+class Forgetful(nn.Module):
+    """A backbone with a layer that draws."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(16, 32), nn.Dropout(0.5), nn.ReLU())
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+
+
+def with_dropout():
+    torch.manual_seed(0)
+    return Encoder(EncoderSettings(), (16,), backbone=Forgetful())
+
+
+@pytest.mark.parametrize("stop", [2, 4])
+def test_dropout_goes_on_as_if_nothing_had_happened(stop, tmp_path, monkeypatch):
+    """Stopped within an epoch of four steps, and at its end."""
+    runs = config(epochs=3)
+    whole, resumed = with_dropout(), with_dropout()
+    nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
+    asked = Run._asked_to_stop
+    monkeypatch.setattr(Run, "_asked_to_stop", lambda run: run.position.step == stop)
+    out = tmp_path / "stopped"
+    nonneg.train(with_dropout(), planted(), noisy_pairs, runs, out=out, console=QUIET)
+    monkeypatch.setattr(Run, "_asked_to_stop", asked)
+    torch.rand(7)
+    nonneg.train(resumed, planted(), noisy_pairs, runs, out=out, resume=True, console=QUIET)
+    for ours, theirs in zip(resumed.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    rates = [[r["learning_rate"] for r in read_history(tmp_path / f)] for f in ("whole", "stopped")]
+    assert rates[0] == rates[1]
+
+
+def test_a_run_around_another_module_is_not_resumed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "_asked_to_stop", lambda run: run.position.step == 2)
+    settings = {"out": tmp_path / "run", "console": QUIET}
+    nonneg.train(with_dropout(), planted(), noisy_pairs, config(), **settings)
+    other = Encoder(EncoderSettings(), (16,), backbone=nn.Linear(16, 8))
+    with pytest.raises(ValueError, match=r"holds other weights than those of the encoder to train"):
+        nonneg.train(other, planted(), noisy_pairs, config(), resume=True, **settings)
+
+
+def test_what_a_kill_left_of_a_checkpoint_is_cleared_away(tmp_path):
+    left = tmp_path / "run" / "checkpoints" / ".step-000000004.safetensors.x1"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+    checkpoint.save_checkpoint(
+        left.parent, nn.Linear(1, 1), torch.optim.SGD([torch.zeros(1)]), checkpoint.Position()
+    )
+    assert [path.name for path in left.parent.iterdir()] == ["step-000000000.safetensors"]

@@ -101,11 +101,20 @@ def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
 def _classes(
     path: Path, labels: Array, class_names: tuple[str, ...]
 ) -> tuple[Tensor, tuple[str, ...]]:
+    if labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8")
     if labels.dtype.kind == "U":
         return numbered_words(str(path), labels, class_names)
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError(f"{path} has labels that are NaN; give each sample a number or a word")
+    if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
+        labels = labels.astype(np.int64)
     (numbers,), found = numbered(labels)
+    if found and class_names:
+        raise ValueError(
+            f"{path} has class_names, whose places are the numbers from 0 on, but the label "
+            f"{found[0]}; number the labels so, or leave out class_names"
+        )
     return numbers, class_names or found
 
 

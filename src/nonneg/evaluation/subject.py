@@ -65,12 +65,19 @@ class Subject:
     @cached_property
     def seen(self) -> Known:
         """The training samples that are shown."""
-        return self._known(self.shown)
+        labels = _labels(self.shown)
+        return Known(self.seen_encoded, labels)
+
+    @cached_property
+    def seen_encoded(self) -> Encoded:
+        """The training samples that are shown, with labels or without."""
+        return self._encoded(self.shown)
 
     @cached_property
     def new(self) -> Known:
         """The test samples."""
-        return Known(self.new_encoded, _labels(self.test))
+        labels = _labels(self.test)
+        return Known(self.new_encoded, labels)
 
     @cached_property
     def new_encoded(self) -> Encoded:

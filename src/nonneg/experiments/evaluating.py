@@ -94,8 +94,10 @@ def evaluate_run(
         after(name)
 
     evaluate(subject, names, evaluation, watch=watch, after=save)
-    if split == "test" and is_first:
-        _write_ranking(run.folder / RANKING_FILE, subject)
+    if split == "test":
+        ranking = _ranking(subject)  # all processes encode for it
+        if is_first:
+            write_json(run.folder / RANKING_FILE, ranking)
     return evaluation
 
 
@@ -149,21 +151,17 @@ def _named(part: dict[str, Any] | None) -> str:
     return "unknown" if part is None else f"{part['name']} with {part['n_samples']} samples"
 
 
-def _write_ranking(path: Path, subject: Subject) -> None:
+def _ranking(subject: Subject) -> dict[str, Any]:
     """The expected activation of every feature on the training set, and their order."""
-    is_labelled = subject.shown.labels is not None
-    encoded = subject.seen.encoded if is_labelled else subject.encoder.encode(subject.shown)
+    encoded = subject.seen_encoded
     values = ranked_values(encoded, rectified=True)
     rectified = metrics.expected_activation(values).per_feature
     signed = metrics.expected_activation(encoded.scores, on="signed").per_feature
-    write_json(
-        path,
-        {
-            "nonneg": "ranking",
-            "by": "expected_activation",
-            "on": {"name": subject.shown.name, "n_samples": len(subject.shown)},
-            "order": metrics.select(values, len(rectified)).tolist(),
-            "rectified": rectified.tolist(),
-            "signed": signed.tolist(),
-        },
-    )
+    return {
+        "nonneg": "ranking",
+        "by": "expected_activation",
+        "on": {"name": subject.shown.name, "n_samples": len(subject.shown)},
+        "order": metrics.select(values, len(rectified)).tolist(),
+        "rectified": rectified.tolist(),
+        "signed": signed.tolist(),
+    }

@@ -124,6 +124,12 @@ def _labelled(
     if first is None:
         return whole, test
     second = read_labels(files.test_labels) if files.test_labels else _as_written(test)
+    if second is not None and (first.dtype.kind == "U") != (second.dtype.kind == "U"):
+        raise ValueError(
+            f"the labels of {files.labels or files.vectors} and of "
+            f"{files.test_labels or files.test} are words on one side and numbers on the other; "
+            "write both alike"
+        )
     numbers, names = numbered(first, *([] if second is None else [second]))
     check_labels(files.labels or files.vectors, numbers[0], len(whole), names)
     whole = replace(whole, labels=numbers[0], class_names=names)

@@ -3,7 +3,7 @@
 from nonneg.training.classifier import Classifier
 from nonneg.training.loop import TrainResult, contrastive_task, run_task, train
 from nonneg.training.optimizers import LARS
-from nonneg.training.run import join_processes
+from nonneg.training.processes import join_processes
 from nonneg.training.run_folder import read_history
 from nonneg.training.settings import LoopSettings, LossSettings, OptimizerSettings, TrainConfig
 from nonneg.training.supervised import Supervised, View, as_it_is

@@ -11,8 +11,11 @@ from nonneg.pairs import Batch, Draws
 from nonneg.training.task import Prepare
 
 
-class _Fetched(Dataset[Tensor]):
-    """Batch number → its inputs; what worker processes run."""
+class _Fetched(Dataset[Tensor | Exception]):
+    """Batch number → its inputs; what worker processes run.
+
+    What is wrong with a sample is given back, not raised: a worker would bury it in a traceback.
+    """
 
     def __init__(
         self, data: Data, prepare: Prepare | None, batches: list[Tensor], seed: int, epoch: int
@@ -23,11 +26,14 @@ class _Fetched(Dataset[Tensor]):
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, number: int) -> Tensor:
+    def __getitem__(self, number: int) -> Tensor | Exception:
         indices = self.batches[number]
-        if self.prepare is None:
-            return self.data.fetch(indices)
-        return self.prepare(self.data, indices, Draws(self.seed, self.epoch, indices))
+        try:
+            if self.prepare is None:
+                return self.data.fetch(indices)
+            return self.prepare(self.data, indices, Draws(self.seed, self.epoch, indices))
+        except (ValueError, OSError) as error:
+            return error
 
 
 def loaded_batches(
@@ -56,6 +62,8 @@ def loaded_batches(
         fetched, batch_size=None, num_workers=n_workers, pin_memory=device.type == "cuda"
     )
     for indices, inputs in zip(batches, loader, strict=True):
+        if isinstance(inputs, Exception):
+            raise inputs
         indices = indices.to(device, non_blocking=True)
         yield Batch(
             inputs=inputs.to(device, non_blocking=True),

@@ -1,4 +1,4 @@
-"""What survives a crash? One file with weights, optimiser, generators, position and history."""
+"""What survives a crash? One file with weights, optimiser, position and history."""
 
 import hashlib
 import json
@@ -46,20 +46,20 @@ def save_checkpoint(
     tensors = {
         **{f"model.{name}": tensor for name, tensor in model.state_dict().items()},
         **_optimizer_tensors(optimizer),
-        **_generator_tensors(),
     }
     tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
     text = json.dumps(vars(position))
     metadata = {"position": text, "digest": _digest(tensors, text)}
     write_tensors(folder / f"step-{position.step:09d}.safetensors", tensors, metadata)
-    for path in checkpoints(folder)[:-N_KEPT]:
+    # Also what a killed process left of a checkpoint that it was writing.
+    for path in [*checkpoints(folder)[:-N_KEPT], *folder.glob(".step-*")]:
         path.unlink(missing_ok=True)
 
 
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: Optimizer, *, say: Callable[[str], None]
 ) -> Position | None:
-    """Put model, optimiser and generators back as they were, and give the position.
+    """Put model and optimiser back as they were, and give the position.
 
     Tries the newest checkpoint first; one that is cut short or damaged is named and the one
     before it used. None where the folder has no checkpoint.
@@ -74,9 +74,14 @@ def load_checkpoint(
         except (OSError, ValueError) as error:
             say(f"{path} cannot be used ({error}); going back to the checkpoint before it")
             continue
-        model.load_state_dict(_part(tensors, "model."))
+        try:
+            model.load_state_dict(_part(tensors, "model."))
+        except RuntimeError as error:
+            raise ValueError(
+                f"{path} holds other weights than those of the encoder to train; build it as it "
+                "was, or choose another folder"
+            ) from error
         _restore_optimizer(optimizer, _part(tensors, "optimizer."))
-        _restore_generators(_part(tensors, "generator."))
         return position
     if paths:
         raise ValueError(
@@ -132,20 +137,6 @@ def _restore_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None
         state.setdefault(int(number), {})[key] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
-def _generator_tensors() -> dict[str, Tensor]:
-    """Views and order need no state; these are for layers that draw, such as dropout."""
-    states = {"generator.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["generator.cuda"] = torch.cuda.get_rng_state()
-    return states
-
-
-def _restore_generators(states: dict[str, Tensor]) -> None:
-    torch.set_rng_state(states["cpu"])
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """How does a batch teach that does not fit into memory? In chunks, with the whole gradient."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
@@ -42,7 +43,7 @@ def learn_in_chunks(
     Args:
         module: What learns.
         views: ``(n, ...)``.
-        chunk_size: Rows at once.
+        chunk_size: Rows at once, at most; chunks are as even as can be.
         losses_of: Of the outputs of all views.
         engine: Gives an ``Encoded`` for ``(n, ...)``, and takes the gradients.
         detached: Whether the gradients of features end at the projector.
@@ -50,7 +51,8 @@ def learn_in_chunks(
     Returns:
         The loss that is shown, without gradient.
     """
-    chunks = views.split(chunk_size)
+    n_chunks = math.ceil(len(views) / chunk_size)
+    chunks = views.tensor_split(n_chunks)
     drawn_from, parts = [], []
     with _buffers_kept(module), torch.no_grad():
         for chunk in chunks:
@@ -61,7 +63,8 @@ def learn_in_chunks(
     losses = losses_of(hidden, features)
     # The backbone's output may be no part of the loss.
     slopes = torch.autograd.grad(losses.minimised, (hidden, features), materialize_grads=True)
-    again = zip(chunks, *(slope.split(chunk_size) for slope in slopes), drawn_from, strict=True)
+    parted = (slope.tensor_split(n_chunks) for slope in slopes)
+    again = zip(chunks, *parted, drawn_from, strict=True)
     for number, (chunk, of_hidden, of_features, state) in enumerate(again, start=1):
         _set_generator_state(state, views.device)
         with nullcontext() if number == len(chunks) else engine.of_this_process():

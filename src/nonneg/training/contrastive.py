@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoded, Encoder
 from nonneg.losses.distributed import centred
 from nonneg.pairs import Batch, Pairs
+from nonneg.settings import Settings
 from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective
@@ -133,10 +134,11 @@ class Contrastive:
 
 
 def described(views: object) -> dict[str, Any]:
-    """The name of a ``Pairs`` or of a function or method, and its settings if it has some."""
+    """The name of a ``Pairs`` or of a function or method, and its ``Settings`` if it has some."""
     settings = getattr(owner(views), "settings", None)
     name = getattr(views, "__qualname__", type(views).__qualname__)
-    return {"name": name, **(settings.model_dump(mode="json") if settings else {})}
+    known = settings.model_dump(mode="json") if isinstance(settings, Settings) else {}
+    return {"name": name, **known}
 
 
 def owner(views: object) -> object:

@@ -16,7 +16,8 @@ from nonneg.training.contrastive import Contrastive
 from nonneg.training.loggers import loggers
 from nonneg.training.momentum import MomentumQueue
 from nonneg.training.order import check_batch
-from nonneg.training.run import Run, launched_fabric, run_identity
+from nonneg.training.processes import launched_fabric
+from nonneg.training.run import Run, run_identity
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task
@@ -115,6 +116,8 @@ def run_task(
     fabric = launched_fabric(config.training)
     check_batch(len(data), config.training, n_ranks=fabric.world_size)
     check(data)
+    if held_out is not None:
+        check(held_out)
     folder = RunFolder(out)
     made = []
     if fabric.is_global_zero:
@@ -133,9 +136,9 @@ def run_task(
         console=console or Console(),
         loggers=made,
     )
-    # Layers that draw, such as dropout, use torch's own generator: seeded here, given back after.
-    with torch.random.fork_rng(devices=[]), run.interruption, run.display:
-        torch.manual_seed(config.seed * 1_000_003 + fabric.global_rank)
+    # Layers that draw, such as dropout, use torch's own generator, which is given back after.
+    devices = [fabric.device] if fabric.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), run.interruption, run.display:
         run.take_up()
         while run.position.epoch < config.training.epochs:
             if not _train_epoch(run):
@@ -156,6 +159,7 @@ def _train_epoch(run: Run) -> bool:
     run.task.module.train()
     began = time.perf_counter()
     for batch in run.batches_left():
+        run.seed_layers()
         step_is_due = (run.position.batch + 1) % run.loop.accumulate == 0
         with run.fabric.no_backward_sync(run.model, enabled=not step_is_due):
             loss = run.task.learn(batch, run)
@@ -169,7 +173,7 @@ def _train_epoch(run: Run) -> bool:
 
 def _step(run: Run) -> None:
     for group in run.optimizer.param_groups:
-        group["lr"] = run.learning_rate
+        group["lr"] = run.learning_rate(run.position.step)
     if run.loop.clip_norm is not None:
         run.fabric.clip_gradients(run.model, run.fabric_optimizer, max_norm=run.loop.clip_norm)
     run.fabric_optimizer.step()

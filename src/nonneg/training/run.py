@@ -1,12 +1,12 @@
 """What does a run carry besides the loop? Its machine, its position, its folder, its display."""
 
 import math
-import os
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
@@ -23,7 +23,7 @@ from nonneg.training.optimizers import optimizer
 from nonneg.training.order import epoch_batches
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.schedule import learning_rate_factor
-from nonneg.training.settings import LoopSettings, TrainConfig
+from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task, Upkeep
 from nonneg.training.upkeep import limit_alike, n_looked_at, restart_alike, restart_steps
 
@@ -143,11 +143,20 @@ class Run:
         """Forward and backward passes within it are not averaged over processes yet."""
         return self.fabric.no_backward_sync(self.model)
 
-    @property
-    def learning_rate(self) -> float:
-        """Of the coming step."""
+    def seed_layers(self) -> None:
+        """Let what layers draw, such as dropout, depend on seed, batch and process alone.
+
+        A resumed run then draws what the whole one would have drawn, whatever else has drawn.
+        """
+        per_epoch = self.steps_per_epoch * self.loop.accumulate
+        number = self.position.epoch * per_epoch + self.position.batch
+        words = [self.config.seed, number, self.fabric.global_rank]
+        torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]))
+
+    def learning_rate(self, step: int) -> float:
+        """Of a step, counted from 0."""
         return self.config.optimizer.lr * learning_rate_factor(
-            self.position.step,
+            step,
             n_warmup=self.loop.warmup_epochs * self.steps_per_epoch,
             n_steps=self.n_steps,
         )
@@ -185,7 +194,7 @@ class Run:
             "epoch": position.epoch + 1,
             "step": position.step,
             "loss": loss,
-            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "learning_rate": self.learning_rate(position.step - 1),
             **self._measured(loss),
             "seconds": position.seconds,
             # The name under which histories have always had it; samples need not be images.
@@ -316,69 +325,6 @@ class Run:
         # Apple's devices have no float64.
         dtype = torch.float32 if self.fabric.device.type == "mps" else torch.float64
         return torch.tensor(value, dtype=dtype, device=self.fabric.device)
-
-
-def launched_fabric(settings: LoopSettings) -> "Fabric":
-    """The processes and devices of the settings; under torchrun, those that it has started."""
-    # Imported on use: it takes as long as all else together, and most commands do not train.
-    from lightning_fabric import Fabric
-
-    devices, n_nodes = settings.devices, 1
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        devices = int(os.environ["LOCAL_WORLD_SIZE"])
-        n_nodes = int(os.environ["WORLD_SIZE"]) // devices
-        _join_this_attempt()
-    try:
-        fabric = Fabric(
-            accelerator=settings.accelerator,
-            devices=devices,
-            num_nodes=n_nodes,
-            strategy=settings.strategy,
-            precision=settings.precision,
-        )
-    except (RuntimeError, ValueError, TypeError, ImportError) as error:
-        default = LoopSettings()
-        chosen = ", ".join(
-            f"training.{key}={getattr(settings, key)}"
-            for key in ("accelerator", "devices", "strategy", "precision")
-            if getattr(settings, key) != getattr(default, key)
-        )
-        raise ValueError(
-            f"this machine cannot train with {chosen or 'the default settings'} ({error}); "
-            "set training.accelerator=cpu, or change what is named here"
-        ) from error
-    fabric.launch()
-    return fabric
-
-
-def _join_this_attempt() -> None:
-    """Meet the other processes of this start, not what a killed one left behind.
-
-    torchrun's store outlives a restart, and gloo would find addresses of the dead in it. Fabric
-    takes over a group that is already there. On GPUs NCCL is left to Fabric.
-    """
-    if torch.distributed.is_initialized() or torch.cuda.is_available():
-        return
-    world_size = int(os.environ["WORLD_SIZE"])
-    from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
-
-    store = TCPStore(
-        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world_size, is_master=False
-    )
-    attempt = PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
-    torch.distributed.init_process_group(
-        "gloo", store=attempt, rank=int(os.environ["RANK"]), world_size=world_size
-    )
-
-
-def join_processes() -> bool:
-    """Join the processes that torchrun has started, if it has; True for the first or only one.
-
-    Only the first one writes files and speaks.
-    """
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return True
-    return bool(launched_fabric(LoopSettings()).is_global_zero)
 
 
 def run_identity(task: Task, data: Data, config: TrainConfig) -> dict[str, Any]:

@@ -79,10 +79,10 @@ class LoopSettings(Settings):
     """Gradients longer than this, over all weights together, are shortened to it."""
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients are averaged for one step; each keeps its own negatives."""
-    chunk_size: int | None = Field(default=None, ge=1)
-    """Views that go through the encoder at once (in each process). The loss is that of the whole
-    batch and so is its gradient, in the memory of a chunk and for one more forward pass; batch
-    normalisation then takes its statistics over a chunk. Absent: the whole batch at once."""
+    chunk_size: int | None = Field(default=None, ge=2)
+    """Most views that go through the encoder at once (in each process). The loss is that of the
+    whole batch and so is its gradient, in the memory of a chunk and for one more forward pass;
+    batch normalisation then takes its statistics over a chunk. Absent: the whole batch at once."""
     accelerator: str = "auto"
     """cpu, gpu, or another of Lightning Fabric's; auto takes the best there is."""
     devices: int = Field(default=1, ge=1)

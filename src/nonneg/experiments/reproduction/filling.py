@@ -73,12 +73,17 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
             table.arms[arm.name] = _tuned(plan, lab, arm, seeds[0], table)
         except OutOfBudgetError as error:
             table.missing.append(str(error))
+        except FloatingPointError as error:
+            table.missing.append(f"{arm.name}: {error}")
     for seed in seeds:
         for name, arm in table.arms.items():
             try:
                 found = lab.figures(arm, seed, plan.sections, evaluation=plan.evaluation)
             except OutOfBudgetError as error:
                 table.missing.append(str(error))
+                continue
+            except FloatingPointError as error:
+                table.missing.append(f"{name}, seed {seed}: {error}")
                 continue
             history = read_history(lab.folder(arm, seed))
             found = {**found, "step_ms": _step_time(history)}

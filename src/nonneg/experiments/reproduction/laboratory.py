@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from nonneg.data import is_own_file
 from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation, EvaluationSettings, Figures
 from nonneg.evaluation.evaluation import digest_of_file
@@ -16,7 +17,7 @@ from nonneg.experiments.experiment import Experiment, run_experiment
 from nonneg.experiments.presets import read_experiment
 from nonneg.experiments.reproduction.plan import Arm
 from nonneg.settings import with_overrides
-from nonneg.training.run_folder import what_counts
+from nonneg.training.run_folder import RunFolder, what_counts
 
 
 class OutOfBudgetError(Exception):
@@ -68,12 +69,15 @@ class Laboratory:
         """The folder of a finished run; trains it, and what it starts from, where missing."""
         if arm.starts_from is not None:
             self.trained(arm.starts_from, seed)
-        folder = self.folder(arm, seed)
-        if (folder / WEIGHTS_FILE).exists():
+        folder, experiment = self.folder(arm, seed), self.experiment(arm, seed)
+        is_finished = RunFolder(folder).is_finished
+        # A file of one's own may have changed since; run_experiment looks, and trains nothing.
+        if is_finished and not is_own_file(experiment.data.name):
             return folder
-        self._begin(f"{arm.name}, seed {seed}: training")
+        if not is_finished:
+            self._begin(f"{arm.name}, seed {seed}: training")
         result = run_experiment(
-            self.experiment(arm, seed),
+            experiment,
             out=folder,
             data_dir=self.data_dir,
             resume=True,

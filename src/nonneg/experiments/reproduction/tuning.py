@@ -1,5 +1,6 @@
 """Which value of a setting suits an arm? The best on held-out samples, never on the test set."""
 
+import math
 from dataclasses import dataclass
 
 from nonneg.experiments.reproduction.laboratory import Laboratory, with_changes
@@ -13,12 +14,12 @@ class Tuned:
     Args:
         arm: With the best value among its changes.
         best: The value.
-        tried: The held-out figure by value, in rising order.
+        tried: The held-out figure by value, in rising order; None where training diverged.
     """
 
     arm: Arm
     best: float
-    tried: dict[float, float]
+    tried: dict[float, float | None]
 
 
 def tuned(lab: Laboratory, arm: Arm, grid: Grid, *, seed: int) -> Tuned:
@@ -29,15 +30,20 @@ def tuned(lab: Laboratory, arm: Arm, grid: Grid, *, seed: int) -> Tuned:
         arm: What is tuned.
         grid: What is tried, and how it is judged.
         seed: Of all these runs.
+
+    Raises:
+        FloatingPointError: If training diverges with every value.
     """
     tried = {place: _value(lab, arm, grid, place, seed) for place in (-1, 0, 1)}
     while len(tried) < grid.most:
-        best = max(tried, key=lambda place: tried[place])
+        best = _best(tried)
         if min(tried) < best < max(tried):
             break
         beyond = best - 1 if best == min(tried) else best + 1
         tried[beyond] = _value(lab, arm, grid, beyond, seed)
-    best = max(tried, key=lambda place: tried[place])
+    best = _best(tried)
+    if tried[best] is None:
+        raise FloatingPointError(f"training diverges with every {grid.setting} that was tried")
     return Tuned(
         _at(arm, grid, best),
         _setting(grid, best),
@@ -45,10 +51,16 @@ def tuned(lab: Laboratory, arm: Arm, grid: Grid, *, seed: int) -> Tuned:
     )
 
 
-def _value(lab: Laboratory, arm: Arm, grid: Grid, place: int, seed: int) -> float:
-    figures = lab.figures(_at(arm, grid, place), seed, [grid.section], split="held-out")
-    value = figures[grid.figure].value
-    return float("-inf") if value is None else value
+def _best(tried: dict[int, float | None]) -> int:
+    return max(tried, key=lambda place: -math.inf if (v := tried[place]) is None else v)
+
+
+def _value(lab: Laboratory, arm: Arm, grid: Grid, place: int, seed: int) -> float | None:
+    try:
+        figures = lab.figures(_at(arm, grid, place), seed, [grid.section], split="held-out")
+    except FloatingPointError:
+        return None
+    return figures[grid.figure].value
 
 
 def _at(arm: Arm, grid: Grid, place: int) -> Arm:

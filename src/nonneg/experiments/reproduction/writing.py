@@ -272,7 +272,10 @@ def _tuning(table: Filled) -> str:
         [
             name,
             f"{found.best:g}",
-            ", ".join(f"{k:g}: {100 * v:.2f}" for k, v in found.tried.items()),
+            ", ".join(
+                f"{k:g}: {'diverged' if v is None else f'{100 * v:.2f}'}"
+                for k, v in found.tried.items()
+            ),
         ]
         for name, found in table.tuning.items()
     ]
