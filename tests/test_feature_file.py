@@ -89,3 +89,13 @@ def test_a_wrong_count_or_a_failure_leaves_the_old_file(tmp_path, rate):
         write_feature_parts(tmp_path / "Z.npz", broken(), 80)
     assert (tmp_path / "Z.npz").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["Z.npz"]
+
+
+def test_columns_first_is_read_as_it_is_meant(tmp_path):
+    values = np.float32([[1, 2, 0], [0, 0, 3], [0, 0, 0]])
+    sparse.save_npz(tmp_path / "csc.npz", sparse.csc_array(values))
+    features, _ = read_features(tmp_path / "csc.npz")
+    np.testing.assert_array_equal(features.toarray(), values)
+    sparse.save_npz(tmp_path / "bsr.npz", sparse.bsr_array(values))
+    with pytest.raises(ValueError, match=r"bsr\.npz is a sparse matrix in bsr format; save it"):
+        read_features(tmp_path / "bsr.npz")

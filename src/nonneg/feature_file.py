@@ -1,7 +1,7 @@
 """How are features kept on disk? In an npz file: sparse where that is smaller, dense otherwise."""
 
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -89,11 +89,31 @@ def read_features(path: str | Path) -> tuple[FeatureArray, dict[str, NDArray[Any
     if not {"data", "indices", "indptr", "shape"} <= set(arrays):
         held = ", ".join(arrays) or "nothing"
         raise ValueError(f"{path} holds no features but {held}; make it with nonneg embed")
-    parts = {name: arrays.pop(name) for name in _SPARSE_KEYS if name in arrays}
-    features = sparse.csr_array(
-        (parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"])
-    )
-    return features, arrays
+    features = sparse_of_arrays(path, arrays)
+    return features, {name: array for name, array in arrays.items() if name not in _SPARSE_KEYS}
+
+
+def sparse_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array:
+    """The sparse array of a file in SciPy's layout, by rows.
+
+    Args:
+        path: What errors name.
+        arrays: ``data``, ``indices``, ``indptr``, ``shape`` and perhaps ``format``.
+
+    Raises:
+        ValueError: If it is of another format than csr and csc, or damaged.
+    """
+    kind = bytes(arrays["format"]).decode() if "format" in arrays else "csr"
+    if kind not in ("csr", "csc"):
+        raise ValueError(f"{path} is a sparse matrix in {kind} format; save it as csr")
+    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+    shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
+    try:
+        whole = (sparse.csr_array if kind == "csr" else sparse.csc_array)(parts, shape=shape)
+        whole.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a readable sparse matrix: {error}") from error
+    return sparse.csr_array(whole)
 
 
 def _compressed(parts: Iterator[NDArray[np.float32]], n_samples: int) -> dict[str, NDArray[Any]]:

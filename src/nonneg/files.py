@@ -1,5 +1,6 @@
 """How does a file appear on disk? Whole or not at all, whatever happens to the process."""
 
+import hashlib
 import json
 import os
 import tempfile
@@ -91,6 +92,12 @@ def read_tensors(path: Path, *, remedy: str = "copy or make it again") -> dict[s
             f"{path} is not a readable safetensors file ({error}), it may be cut short or damaged; "
             f"{remedy}"
         ) from error
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_folder(path: Path) -> None:

@@ -20,6 +20,16 @@ _STEM = 3
 _ENDING = 4
 
 
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise a sentence for the first entry that is no text, such as None for a missing one."""
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"texts holds {type(text).__name__} in place {number}; give a text each, empty "
+                "where there is none"
+            )
+
+
 def telling_words(
     top: IntArray,
     texts: Sequence[str],

@@ -130,7 +130,14 @@ def test_a_run_on_a_file_is_measured_on_another_file(nonneg, tmp_path):
     assert ended.returncode == 0, ended.stderr
     data = evaluation(tmp_path / "run")["data"]
     assert data["train"] == {"name": "train", "n_samples": 200}
-    assert data["test"] == {"name": "test", "n_samples": 60}
+    assert data["test"]["name"] == "test"
+    assert data["test"]["n_samples"] == 60
+    (tmp_path / "other").mkdir()
+    test = np.load(tmp_path / "test.npz")
+    np.savez(tmp_path / "other" / "test.npz", inputs=255 - test["inputs"], labels=test["labels"])
+    other = ["--data", tmp_path / "other" / "test.npz", "--only", "neighbours"]
+    ended = nonneg("evaluate", tmp_path / "run", *other, *SMALL)
+    assert "another test set (test with 60 samples, the same name, other content)" in ended.stderr
     small = tmp_path / "small.npz"
     np.savez(small, inputs=np.zeros((9, 1, 5, 5), dtype=np.uint8))
     ended = nonneg("evaluate", tmp_path / "run", "--data", small, "--only", "probe", *SMALL)

@@ -12,8 +12,9 @@ from PIL import Image
 from nonneg.data import load
 from nonneg.data.subset import permutation
 from nonneg.evaluation import Evaluation, Figure
-from nonneg.evaluation.evaluation import Measured, digest_of_file
+from nonneg.evaluation.evaluation import Measured
 from nonneg.feature_file import write_features
+from nonneg.files import digest_of_file
 
 QUICK = [
     "encoder.backbone.width=4",
@@ -160,7 +161,7 @@ def test_texts_of_all_vectors_where_some_were_kept_for_testing(nonneg, tmp_path)
     (tmp_path / "few.txt").write_text("one\ntwo\n")
     ended = nonneg("report", tmp_path / "run", "--texts", tmp_path / "few.txt")
     assert ended.returncode == 1
-    assert "2" in ended.stderr
+    assert "texts has 2 entries for 20 samples; give one each" in ended.stderr
 
 
 def test_features_of_a_file_with_texts_and_labels(nonneg, vectors):

@@ -133,11 +133,9 @@ def test_parquet(tmp_path, monkeypatch, kind):
 
 def test_parquet_that_cannot_be_vectors(tmp_path):
     path = parquet(tmp_path / "a.parquet", one=[[1.0]], two=[[2.0]], name=["x"])
-    assert (
-        failure(path) == f"{path} has several columns of lists: one, two; choose one with --column"
-    )
+    assert failure(path) == f"{path} has several columns of lists: one, two; choose with --column"
     assert failure(path, column="name") == (
-        f"{path} has no column 'name' of lists of numbers; its columns of lists: one, two"
+        f"{path} has no column 'name' of lists of numbers; choose of: one, two"
     )
     path = parquet(tmp_path / "b.parquet", name=["x"])
     assert failure(path).startswith(f"{path} has no column of lists of numbers")
@@ -149,6 +147,14 @@ def test_parquet_that_cannot_be_vectors(tmp_path):
     assert failure(path) == f"{path}: row 1 of column 'v' is missing; remove or repair it"
     path.write_bytes(b"PAR1 and no more")
     assert failure(path).startswith(f"{path} is not a readable parquet file: ")
+
+
+def test_parquet_with_one_column_a_dimension(tmp_path, monkeypatch):
+    monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 2)
+    path = parquet(tmp_path / "x.parquet", a=[1.0, 2.0, 3.0], b=[4, 5, None])
+    found = read_vectors(path).vectors
+    np.testing.assert_array_equal(found, np.float32([[1, 4], [2, 5], [3, np.nan]]))
+    assert "no column of lists of numbers" in failure(path, column="a")
 
 
 def test_a_part_of_other_length_in_a_later_batch(tmp_path, monkeypatch):
@@ -191,6 +197,15 @@ def test_one_sentence_for_what_cannot_be_read(tmp_path):
     assert f"{path} has no array 'three'; it holds one, two" in failure(path, column="three")
     path = saved(tmp_path / "y.npz", inputs=X, labels=np.arange(3))
     assert "has labels of shape (3,) for 30 samples" in failure(path)
+
+
+def test_label_files_as_other_programs_write_them(tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_bytes(b"\xef\xbb\xbf1\r\n0\r\na\x0cb\r\n")
+    assert read_labels(path).tolist() == ["1", "0", "a\x0cb"]
+    path.write_bytes("café".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"labels\.txt is no text in UTF-8"):
+        read_labels(path)
 
 
 def test_labels_of_files(tmp_path):

@@ -92,3 +92,12 @@ def test_texts_that_set_nothing_apart_leave_the_label():
         found = described(np.zeros((5, 2)), texts=TEXTS, same_as=same_as)
         assert [d.name for d in found] == ["", ""]
     assert all(d.words == () for d in described(Z, texts=TEXTS, n_words=0))
+
+
+def test_what_cannot_be_described_is_named():
+    with pytest.raises(TypeError, match="texts holds NoneType in place 1; give a text each"):
+        described(Z, texts=[TEXTS[0], None, *TEXTS[2:]])
+    with pytest.raises(ValueError, match="n_top is 0; it must be at least 1"):
+        described(Z, texts=TEXTS, n_top=0)
+    with pytest.raises(ValueError, match="n_words is -1; it must be at least 0"):
+        described(Z, texts=TEXTS, n_words=-1)

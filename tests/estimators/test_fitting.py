@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 import torch
 
+from nonneg import NCL
 from nonneg.estimators.fitting import _batches
 from nonneg.estimators.heads import FitSettings
 from nonneg.estimators.schedule import rate_factor, step_budget
@@ -46,3 +48,10 @@ def test_an_epoch_has_every_sample_at_most_once_and_orders_differ():
     assert [b.draws.epoch for b in batches] == [0, 0, 0, 1, 1, 1]
     for batch in batches:
         assert torch.equal(batch.inputs[:, 0].long(), batch.indices)
+
+
+def test_a_fit_that_diverges_says_so_at_once():
+    steep = {"nonnegative": "exp", "learning_rate": 1e6, "max_steps": 50, "random_state": 0}
+    X = np.random.default_rng(0).standard_normal((200, 10))
+    with pytest.raises(FloatingPointError, match=r"the fit diverged: the loss is .*; lower learn"):
+        NCL(n_components=16, **steep).fit(X)

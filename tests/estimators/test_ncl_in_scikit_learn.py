@@ -1,6 +1,7 @@
 """Estimators among scikit-learn's parts: data frames, unions, pipelines and searches."""
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -19,7 +20,6 @@ ESTIMATORS = [NCL(**QUICK, n_neighbors=5), CrossNCL(**QUICK, learning_rate=3e-3)
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=["NCL", "CrossNCL"])
 def test_data_frames_in_and_out(estimator, tmp_path):
-    pandas = pytest.importorskip("pandas")
     names = [f"column {i}" for i in range(10)]
     frame = pandas.DataFrame(X, columns=names, index=np.arange(200) + 7)
     fitted = clone(estimator).set_output(transform="pandas").fit(frame, np.eye(4)[KIND])
@@ -59,3 +59,12 @@ def test_a_new_fit_forgets_the_old_one(estimator):
     again = clone(estimator).fit(X[::2, :7], X[::2, :3]).fit(X, np.eye(4)[KIND])
     np.testing.assert_array_equal(again.transform(X), once.transform(X))
     assert again.n_features_in_ == 10
+
+
+def test_rows_of_a_data_frame_are_explained_by_name(recwarn):
+    frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(10)])
+    ncl = clone(ESTIMATORS[0]).fit(frame)
+    expected = NCL.explain(clone(ESTIMATORS[0]).fit(X), X[0], X[4])
+    for a, b in ((frame.iloc[0], frame.iloc[4]), (frame.iloc[:1], frame.iloc[4:5])):
+        assert ncl.explain(a, b) == expected
+    assert not recwarn.list

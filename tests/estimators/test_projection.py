@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from nonneg.estimators import projection, vectors
+from nonneg.estimators import denoising, projection, vectors
 from nonneg.estimators.denoising import fitted_projection, kept_axes, neighbor_correlation
 from nonneg.estimators.projection import principal_axes
 from nonneg.estimators.vectors import check_finite, tiles
@@ -19,7 +19,7 @@ def spread(n_groups, noise, n_columns=24):
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_axes_are_those_of_a_singular_value_decomposition(kind, monkeypatch):
-    monkeypatch.setattr(vectors, "_TILE_ENTRIES", 12 * 70)
+    monkeypatch.setattr(vectors, "TILE_ENTRIES", 12 * 70)
     center, axes, variances = principal_axes(kind(X), seed=0)
     _, singular, expected = np.linalg.svd(X - X.mean(axis=0))
     np.testing.assert_allclose(center, X.mean(axis=0), rtol=1e-5)
@@ -79,9 +79,38 @@ def test_one_axis_is_kept():
 
 
 def test_bad_rows_are_numbered_across_tiles(monkeypatch):
-    monkeypatch.setattr(vectors, "_TILE_ENTRIES", 3 * 10)
+    monkeypatch.setattr(vectors, "TILE_ENTRIES", 3 * 10)
     bad = np.zeros((40, 3))
     bad[[2, 15, 16, 30, 31, 39], 1] = np.inf
     with pytest.raises(ValueError, match="in 6 of 40 rows: 2, 15, 16, 30, 31, …"):
         check_finite(bad)
     assert sum(len(part) for _, part in tiles(bad)) == 40
+
+
+def test_scale_does_not_matter():
+    """Squares of large and small numbers are beyond float32."""
+    groups = spread(9, 0.3)
+    expected = fitted_projection(groups, "auto", seed=0).hidden_size
+    for scale in (2.0**66, 2.0**-80):
+        assert fitted_projection(groups * scale, "auto", seed=0).hidden_size == expected
+
+
+def test_one_large_constant_column_hides_nothing():
+    wide = np.hstack([X, np.full((300, 1), 1e6)])
+    assert principal_axes(wide, seed=0)[1].shape == (13, 12)
+    with pytest.raises(ValueError, match="X is constant: all 300 rows are equal"):
+        principal_axes(np.tile(wide[:1], (300, 1)), seed=0)
+
+
+def test_rows_to_compare_are_never_held_whole(monkeypatch):
+    asked = []
+    real = denoising.dense_rows
+
+    def watched(rows, numbers):
+        asked.append(len(numbers))
+        return real(rows, numbers)
+
+    monkeypatch.setattr(denoising, "dense_rows", watched)
+    monkeypatch.setattr(denoising, "TILE_ENTRIES", 12 * 70)
+    fitted_projection(sparse.csr_array(X), "auto", seed=0)
+    assert asked == [70, 70, 70, 70, 20]

@@ -256,3 +256,24 @@ def test_which_sections_are_chosen():
         chosen_sections(["prob"])
     with pytest.raises(ValueError, match="at least one section"):
         chosen_sections([])
+
+
+def test_few_test_samples_are_measured_all():
+    """Fewer than the 20 of top purity, or than the neighbours asked for."""
+    data, test = bars(), bars(n=12, seed=1)
+    few = Subject(encoder(), data, test, EvaluationSettings(k=50, selection=(0.5,), n_draws=1))
+    evaluation = Evaluation("model", {})
+    evaluate(few, ["properties", "neighbours", "selection"], evaluation)
+    figures = evaluation.figures()
+    assert not evaluation.skipped
+    assert "top12_purity" in figures
+    assert figures["precision_features"].beside["k"] == 11
+
+
+def test_labels_may_be_any_whole_numbers():
+    data, test = bars(), bars(seed=1)
+    large = [replace(part, labels=part.labels + 10**12) for part in (data, test)]
+    for sets in ((data, test), large):
+        subject = Subject(encoder(), *sets)
+        figures = SECTIONS["neighbours"](subject, lambda _: None)
+        assert figures["knn_features"].value > 0

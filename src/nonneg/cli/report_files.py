@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg.data import Data, ImageFolder, numbered, read_labels
+from nonneg.data.labels import text_lines
+from nonneg.data.numbering import numbered_words
 from nonneg.feature_file import FeatureArray, read_features
 from nonneg.files import read_json
 from nonneg.report.samples import Images, Samples
@@ -69,11 +71,14 @@ def _array_of_file(path: Path) -> NDArray[Any]:
 def samples_of_file(path: Path) -> Samples:
     """Features of a file with the labels that it holds."""
     features, beside = features_of_file(path)
-    names = beside.get("class_names")
+    names = tuple(str(name) for name in beside.get("class_names", ()))
+    labels: Any = beside.get("labels")
+    if labels is not None and labels.dtype.kind == "U":
+        labels, names = numbered_words(str(path), labels, names)
     return Samples(
         features=features,
-        labels=beside.get("labels"),
-        class_names=() if names is None else [str(name) for name in names],
+        labels=labels,
+        class_names=names,
         ids=None if "ids" not in beside else beside["ids"].tolist(),
     )
 
@@ -91,14 +96,9 @@ def lines_of_file(path: Path) -> list[str]:
         if not isinstance(values, list):
             raise ValueError(f"{path} holds no list; give a JSON list of texts")
         return [str(value) for value in values]
-    try:
-        text = path.read_text(encoding="utf-8").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
-    # Not splitlines(): a text may hold a form feed or a Unicode line end.
-    lines = text.split("\n") if text else []
+    lines = text_lines(path)
     if path.suffix != ".jsonl":
-        return [line.removesuffix("\r") for line in lines]
+        return lines
     return [_text(path, number, line) for number, line in enumerate(lines, start=1)]
 
 

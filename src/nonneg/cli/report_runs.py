@@ -16,13 +16,12 @@ from nonneg.data import Data, Subset
 from nonneg.encoder import Encoder
 from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation
-from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.evaluation.figure import Figures
-from nonneg.evaluation.subject import some_data, whole
+from nonneg.evaluation.subject import features_of_views, some_data, whole
 from nonneg.experiments import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
 from nonneg.experiments.runs import RunRecord
+from nonneg.files import digest_of_file
 from nonneg.losses import info_nce_bounds
-from nonneg.pairs import Batch, Draws
 from nonneg.report.samples import Samples
 from nonneg.report.story import SelectionPoint, Training
 from nonneg.training.classifier import LOSSES as CLASSIFIER_LOSSES
@@ -111,12 +110,8 @@ class RunSource:
         if experiment is None or loss["name"] != "info_nce" or not self._has_images:
             return None
         samples = some_data(self.data, _SEPIN_SAMPLES, seed=0)
-        numbers = torch.arange(len(samples))
-        pairs, draws = build_pairs(experiment, samples), Draws(0, 0, numbers)
-        prepare = getattr(pairs, "prepare", None)
-        inputs = whole(samples) if prepare is None else prepare(samples, numbers, draws)
-        views = pairs(Batch(inputs, numbers, draws, fetch=samples.fetch))
-        first, second = (self.encoder.encode(view).features for view in views)
+        pairs = build_pairs(experiment, samples)
+        first, second = features_of_views(self.encoder, pairs, samples, seed=0)
         return metrics.sepin(first, second, temperature=loss["temperature"]).per_feature
 
     def about(self) -> str:

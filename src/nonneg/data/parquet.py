@@ -1,4 +1,4 @@
-"""How are vectors read from a parquet file? A column of lists, batch by batch, through pyarrow."""
+"""How are vectors read from a parquet file? From a column of lists, or one column a dimension."""
 
 from importlib import import_module
 from pathlib import Path
@@ -11,14 +11,15 @@ _BATCH_ROWS = 16_384
 
 
 def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32]:
-    """The vectors of a column of lists, float32 ``(n, d)``.
+    """The vectors of a file, float32 ``(n, d)``.
 
-    Lists may be of fixed size or not, but all have the same length. Only this column is read, and
-    only some rows of it are held besides the result.
+    Lists may be of fixed size or not, but all have the same length. Only what is needed is read,
+    and only some rows of it are held besides the result.
 
     Args:
         path: The file.
-        column: Its name; None for the only column of lists of numbers.
+        column: The name of a column of lists of numbers; None for the only one, or for all columns
+            of a file that has nothing but numbers.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -36,38 +37,55 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
         raise ValueError(f"{path} is not a readable parquet file: {error}") from error
     with file:
         name = _column(path, file.schema_arrow, column)
+        names = [name] if name else file.schema_arrow.names
         n_rows, start = file.metadata.num_rows, 0
         vectors = np.empty((n_rows, 0), dtype=np.float32)
-        for batch in file.iter_batches(_BATCH_ROWS, columns=[name]):
-            part = _rows(path, name, batch.column(0), start)
+        for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+            part = _rows(path, name, batch.column(0), start) if name else _stacked(batch)
             if start == 0:
                 vectors = np.empty((n_rows, part.shape[1]), dtype=np.float32)
             if part.shape[1] != vectors.shape[1]:
-                raise _uneven(path, name, start, part.shape[1], vectors.shape[1])
+                raise _uneven(path, names[0], start, part.shape[1], vectors.shape[1])
             vectors[start : start + len(part)] = part
             start += len(part)
     return vectors
 
 
-def _column(path: Path, schema: Any, wanted: str | None) -> str:  # noqa: ANN401
+def _column(path: Path, schema: Any, wanted: str | None) -> str | None:  # noqa: ANN401
+    """The column of lists to read; None for all columns, each a dimension."""
     lists = [field.name for field in schema if _is_list_of_numbers(field.type)]
     if wanted is None and len(lists) == 1:
         return str(lists[0])
     if wanted in lists:
         return str(wanted)
-    found = f"of lists: {', '.join(lists)}" if lists else f": {', '.join(schema.names)}"
+    if not lists and wanted is None and all(_is_number(field.type) for field in schema):
+        return None
+    if not lists:
+        raise ValueError(
+            f"{path} has no column of lists of numbers; put the numbers of a row into one list, or "
+            "keep only columns of numbers, one a dimension"
+        )
+    several = ", ".join(lists)
     if wanted is None:
-        problem = "several columns" if lists else "no column of lists of numbers among the columns"
-        raise ValueError(f"{path} has {problem} {found}; choose one with --column")
-    raise ValueError(f"{path} has no column {wanted!r} of lists of numbers; its columns {found}")
+        raise ValueError(f"{path} has several columns of lists: {several}; choose with --column")
+    raise ValueError(f"{path} has no column {wanted!r} of lists of numbers; choose of: {several}")
 
 
 def _is_list_of_numbers(kind: Any) -> bool:  # noqa: ANN401
     types = import_module("pyarrow.types")
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(is_list) and bool(
-        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
-    )
+    return bool(is_list) and _is_number(kind.value_type)
+
+
+def _is_number(kind: Any) -> bool:  # noqa: ANN401
+    types = import_module("pyarrow.types")
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _stacked(batch: Any) -> NDArray[Any]:  # noqa: ANN401
+    """All columns side by side; missing numbers become NaN."""
+    columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+    return np.stack(columns, axis=1)
 
 
 def _rows(path: Path, name: str, lists: Any, start: int) -> NDArray[Any]:  # noqa: ANN401

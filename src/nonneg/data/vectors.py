@@ -13,6 +13,7 @@ from nonneg.data.arrays import Array, check_is_file, npy_array, npz_arrays
 from nonneg.data.checking import check_labels
 from nonneg.data.numbering import numbered, numbered_words
 from nonneg.data.parquet import parquet_vectors
+from nonneg.feature_file import sparse_of_arrays
 
 SUFFIXES = (".npy", ".npz", ".parquet")
 KINDS = ".npy, .npz or .parquet"
@@ -65,7 +66,8 @@ def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
     """The vectors of a file, with labels where an npz file has them beside.
 
     A large npy file is mapped, not read. An npz file holds SciPy's sparse layout, or ``inputs``,
-    ``features`` or one array of any name. A parquet file has them in a column of lists.
+    ``features`` or one array of any name. A parquet file has them in a column of lists, or has
+    nothing but columns of numbers, one a dimension.
 
     Args:
         path: Ends in ``.npy``, ``.npz`` or ``.parquet``.
@@ -120,7 +122,7 @@ def _classes(
 
 def _from_npz(path: Path, arrays: dict[str, Array], column: str | None) -> Any:  # noqa: ANN401
     if column is None and set(_SPARSE_PARTS) <= set(arrays):
-        return _sparse(path, arrays)
+        return sparse_of_arrays(path, arrays)
     names = [name for name in arrays if name not in _BESIDE]
     usual = [name for name in _USUAL if name in names]
     chosen = column or (usual[0] if usual else names[0] if len(names) == 1 else None)
@@ -129,20 +131,6 @@ def _from_npz(path: Path, arrays: dict[str, Array], column: str | None) -> Any: 
         held = ", ".join(arrays) or "nothing"
         raise ValueError(f"{path} has {wrong}; it holds {held}: choose with --column")
     return arrays[chosen]
-
-
-def _sparse(path: Path, arrays: dict[str, Array]) -> sparse.csr_array:
-    kind = bytes(arrays["format"]).decode() if "format" in arrays else "csr"
-    if kind not in ("csr", "csc"):
-        raise ValueError(f"{path} is a sparse matrix in {kind} format; save it as csr")
-    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-    shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
-    try:
-        whole = (sparse.csr_array if kind == "csr" else sparse.csc_array)(parts, shape=shape)
-        whole.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a readable sparse matrix: {error}") from error
-    return sparse.csr_array(whole)
 
 
 def _check(path: Path, vectors: Any) -> None:  # noqa: ANN401

@@ -39,8 +39,6 @@ def checked_partners(y: ArrayLike, n_columns: int | None = None) -> Any:  # noqa
     checked = check_array(y, ensure_2d=False, input_name="y", **_ACCEPTED)
     if checked.ndim == 1:
         checked = checked.reshape(-1, 1)
-    if checked.ndim != 2:
-        raise ValueError(f"y must have shape (n, n_columns) or (n,), got {checked.shape}")
     if n_columns is not None and checked.shape[1] != n_columns:
         raise ValueError(f"y has {checked.shape[1]} columns, but was fitted with {n_columns}")
     check_finite(checked, "y")
@@ -77,7 +75,8 @@ def group_numbers(groups: Iterable[Hashable] | None, n_samples: int) -> Tensor:
     """
     if groups is None:
         return torch.arange(n_samples)
-    labels = groups.tolist() if isinstance(groups, np.ndarray) else list(groups)
+    # Entries of a tensor would each be a key of its own.
+    labels = groups.tolist() if isinstance(groups, np.ndarray | Tensor) else list(groups)
     if len(labels) != n_samples:
         raise ValueError(f"groups has {len(labels)} entries for {n_samples} rows; give one each")
     known: dict[Hashable, int] = {}

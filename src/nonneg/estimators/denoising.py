@@ -1,12 +1,13 @@
 """How many principal axes are worth keeping? Ask whether neighbours agree on axes left out."""
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nonneg.estimators.projection import Projection, principal_axes
-from nonneg.estimators.vectors import dense_rows
+from nonneg.estimators.vectors import TILE_ENTRIES, dense_rows
 from nonneg.metrics.rows import unit_rows
 
 # How many samples are compared with how many others, and with how many of the nearest.
@@ -35,8 +36,10 @@ def fitted_projection(
     if denoise == "auto":
         generator = torch.Generator().manual_seed(seed)
         some = torch.randperm(X.shape[0], generator=generator)[:_N_GALLERY].sort().values
-        positions = (dense_rows(X, some.numpy()) - center) @ axes  # (n, r)
-        kept = kept_axes(positions, variances, generator)
+        positions = _positions(X, some, center, axes)  # (n, r)
+        # A power of two changes no digit, and keeps squares within float32.
+        scale = 2.0 ** round(math.log2(float(variances[0])) / 2)
+        kept = kept_axes(positions / scale, (variances / scale**2).float(), generator)
     else:
         kept = torch.arange(len(variances) if denoise == "none" else int(denoise))
         if len(kept) > len(variances):
@@ -49,6 +52,12 @@ def fitted_projection(
     projection.center.copy_(center)
     projection.axes.copy_(axes[:, kept])
     return projection
+
+
+def _positions(X: Any, rows: Tensor, center: Tensor, axes: Tensor) -> Tensor:  # noqa: ANN401
+    """Some rows on the axes, ``(n, r)``, without holding all of their columns at once."""
+    step = max(1, TILE_ENTRIES // X.shape[1])
+    return torch.cat([(dense_rows(X, part.numpy()) - center) @ axes for part in rows.split(step)])
 
 
 def kept_axes(positions: Tensor, variances: Tensor, generator: torch.Generator) -> Tensor:

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from nonneg.metrics import ACTIVE_THRESHOLD
+from nonneg.metrics.checks import checked_count
 from nonneg.metrics.features import Features
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import IntArray
 from nonneg.metrics.rows import unit_rows
-from nonneg.telling_words import telling_words
+from nonneg.telling_words import check_texts, telling_words
 
 _WORD = re.compile(r"\w\w")
 
@@ -69,6 +70,9 @@ def described(
         ['car', 'apple']
     """
     features = checked_features(Z)
+    checked_count(n_top, name="n_top")
+    if n_words < 0:
+        raise ValueError(f"n_words is {n_words}; it must be at least 0")
     for name, given in (("texts", texts), ("labels", labels)):
         if given is not None and len(given) != features.n_samples:
             raise ValueError(
@@ -77,6 +81,7 @@ def described(
     top = _strongest(features, n_top, same_as)
     words: list[tuple[str, ...]] = [()] * len(top)
     if texts is not None:
+        check_texts(texts)
         if not any(_WORD.search(text) for text in texts):
             raise ValueError("the texts hold no word to name features by; use labels=…")
         words = _words(_padded(top), texts, same_as, n_words)

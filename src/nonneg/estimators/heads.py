@@ -1,5 +1,6 @@
 """How do heads learn on fixed vectors? A small loop in memory: two views, compare, step."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -89,6 +90,9 @@ def fit_heads(
 
     Returns:
         About twenty records with ``step``, and ``loss`` and ``active_per_sample`` of its batch.
+
+    Raises:
+        FloatingPointError: If the loss is no number.
     """
     encoders = [head.encoder for head in heads]
     parameters = [p for encoder in encoders for p in encoder.projector.train().parameters()]
@@ -119,7 +123,7 @@ def fit_heads(
                 forget(optimizer, last_layer(encoder), revived)
         record = {
             "step": step + 1,
-            "loss": loss.item(),
+            "loss": _finite(loss.item(), step + 1, settings),
             "active_per_sample": active_per_sample(features.detach()),
         }
         if step % every == 0 or step + 1 == settings.n_steps:
@@ -129,3 +133,12 @@ def fit_heads(
     for encoder in encoders:
         encoder.projector.eval()
     return history
+
+
+def _finite(loss: float, step: int, settings: FitSettings) -> float:
+    if not math.isfinite(loss):
+        raise FloatingPointError(
+            f"the fit diverged: the loss is {loss} at step {step}; lower learning_rate "
+            f"({settings.learning_rate:g})"
+        )
+    return loss

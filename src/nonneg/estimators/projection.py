@@ -28,7 +28,8 @@ def principal_axes(
     """The centre ``(d,)`` of the vectors, their principal axes ``(d, r)`` and variances ``(r,)``.
 
     Reads X twice, tile by tile. Axes without variance are left out; of more than 4,096 columns
-    the 256 strongest axes are found.
+    the 256 strongest axes are found. Variances are float64: squares of large or small numbers are
+    beyond float32.
 
     Args:
         X: ``(n, d)``.
@@ -39,22 +40,23 @@ def principal_axes(
         ValueError: All rows are equal.
     """
     total = torch.zeros(X.shape[1], dtype=torch.float64)
+    low = torch.full((X.shape[1],), torch.inf)
+    high = -low
     for _, part in tiles(X):
         total += part.double().sum(dim=0)
+        low, high = low.minimum(part.amin(dim=0)), high.maximum(part.amax(dim=0))
+    if torch.equal(low, high):
+        raise ValueError(
+            f"{name} is constant: all {X.shape[0]} rows are equal, so there is nothing to learn"
+        )
     center = total / X.shape[0]
     if X.shape[1] <= _MAX_COVARIANCE:
         variances, axes = torch.linalg.eigh(_covariance(X, center))
         variances, axes = variances.flip(0), axes.flip(1)
     else:
         variances, axes = _strongest_axes(X, center, seed)
-    largest, size = float(variances[0]), float(center.square().sum())
-    # Equal rows differ from their mean by the rounding of a sum, not by nothing.
-    if largest <= 1e-12 * max(size, 1e-300):
-        raise ValueError(
-            f"{name} is constant: all {X.shape[0]} rows are equal, so there is nothing to learn"
-        )
-    kept = variances > _RELATIVE_FLOOR * largest
-    return center.float(), _signed_axes(axes[:, kept]).float(), variances[kept].float()
+    kept = variances > _RELATIVE_FLOOR * variances[0]
+    return center.float(), _signed_axes(axes[:, kept]).float(), variances[kept]
 
 
 def _covariance(X: Any, center: Tensor) -> Tensor:  # noqa: ANN401
@@ -71,12 +73,14 @@ def _strongest_axes(X: Any, center: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     mean = center.numpy()
 
     def times(vectors: FloatArray) -> FloatArray:
-        product: FloatArray = np.asarray(X @ vectors) - mean @ vectors
+        parts = [part.double().numpy() @ vectors for _, part in tiles(X)]
+        product: FloatArray = np.concatenate(parts) - mean @ vectors
         return product
 
     def transposed_times(vectors: FloatArray) -> FloatArray:
-        product: FloatArray = np.asarray(X.T @ vectors)
-        product -= np.multiply.outer(mean, vectors.sum(axis=0))
+        product: FloatArray = -np.multiply.outer(mean, vectors.sum(axis=0))
+        for rows, part in tiles(X):
+            product += part.double().numpy().T @ vectors[rows]
         return product
 
     operator = LinearOperator(

@@ -179,9 +179,11 @@ def one_row(transform: Callable[[Any], Any], x: ArrayLike) -> NDArray[np.float64
 
     Args:
         transform: Of an estimator, from ``(1, d)`` to dense or sparse features.
-        x: ``(d,)`` or ``(1, d)``.
+        x: ``(d,)`` or ``(1, d)``; names of columns are kept.
     """
-    row: Any = x if sparse.issparse(x) else np.atleast_2d(np.asarray(x))
+    row: Any = x.to_frame().T if hasattr(x, "to_frame") else x  # a row of a data frame
+    if len(getattr(row, "shape", ())) != 2:
+        row = np.atleast_2d(np.asarray(row))
     if row.shape[0] != 1:
         raise ValueError(f"explain takes one vector at a time, got {row.shape[0]} rows")
     features = transform(row)

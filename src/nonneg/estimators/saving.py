@@ -1,6 +1,7 @@
 """How is a fitted estimator kept? As its encoders' files, with its own facts in the JSON."""
 
 import copy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,30 +10,41 @@ import torch
 from torch import nn
 
 from nonneg.encoder import Encoder
-from nonneg.encoder_folder import CONFIG_FILE
+from nonneg.encoder_folder import CONFIG_FILE, WEIGHTS_FILE
 from nonneg.estimators.projection import Projection
-from nonneg.files import read_json, write_json
+from nonneg.files import digest_of_file, read_json, write_json
 from nonneg.metrics.results import IntArray
 from nonneg.revival import last_layer
 
 _KEY = "estimator"
+# A folder inside that of the estimator, whose files are moved to their places when all are there.
+_UNFINISHED = ".unfinished"
 
 
 def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     """Write a fitted estimator: ``config.json``, and ``model.safetensors`` of each encoder.
+
+    All is written beside and then moved, the estimator's own file last. It holds the digests of the
+    weights, so that files of two saves are never read as one.
 
     Args:
         folder: Is made if it is not there. The encoder of an estimator with one lies in it, those
             of an estimator with several in folders of their own.
         estimator: Its ``_encoder_folders`` names the attributes that are encoders.
     """
-    for attribute, place in estimator._encoder_folders.items():
-        getattr(estimator, attribute).save(folder / place)
-    path = folder / CONFIG_FILE
-    config = read_json(path) if "" in estimator._encoder_folders.values() else {}
+    beside = folder / _UNFINISHED
+    shutil.rmtree(beside, ignore_errors=True)
+    places = estimator._encoder_folders
+    for attribute, place in places.items():
+        getattr(estimator, attribute).save(beside / place)
+    path = beside / CONFIG_FILE
+    config = read_json(path) if "" in places.values() else {}
     params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items()}
     facts: dict[str, Any] = {
         "name": type(estimator).__name__,
+        "weights": {
+            place: digest_of_file(beside / place / WEIGHTS_FILE) for place in places.values()
+        },
         "params": params,
         "n_axes": estimator.n_axes_,
         "threshold": estimator.threshold_,
@@ -44,6 +56,11 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     if hasattr(estimator, "feature_names_in_"):
         facts["feature_names_in"] = estimator.feature_names_in_.tolist()
     write_json(path, {**config, _KEY: facts})
+    files = [file.relative_to(beside) for file in beside.rglob("*") if file.is_file()]
+    for file in sorted(files, key=lambda file: file == Path(CONFIG_FILE)):
+        (folder / file).parent.mkdir(exist_ok=True)
+        (beside / file).replace(folder / file)
+    shutil.rmtree(beside)
 
 
 def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
@@ -68,6 +85,7 @@ def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  #
     estimator = kind(**facts["params"])
     places = kind._encoder_folders
     for (attribute, place), n_axes in zip(places.items(), _each(facts["n_axes"]), strict=True):
+        _check_weights(folder / place / WEIGHTS_FILE, facts["weights"][place])
         setattr(estimator, attribute, _read_encoder(folder / place, n_axes))
     (estimator.n_features_in_,) = getattr(estimator, next(iter(places))).sample_shape
     threshold = facts["threshold"]
@@ -99,6 +117,14 @@ def _plain(value: object) -> Any:  # noqa: ANN401
     if isinstance(value, np.generic):
         return value.item()
     return None if isinstance(value, np.random.RandomState) else value
+
+
+def _check_weights(path: Path, digest: str) -> None:
+    if path.exists() and digest_of_file(path) != digest:
+        raise ValueError(
+            f"{path} has other weights than the estimator was saved with: a later save was "
+            "interrupted, or files of two were mixed; save it again"
+        )
 
 
 def _each(value: Any) -> list[Any]:  # noqa: ANN401

@@ -9,7 +9,7 @@ from scipy import sparse
 from torch import Tensor
 
 # 4 million numbers, 16 MB of float32: large enough for fast products, small beside any X.
-_TILE_ENTRIES = 1 << 22
+TILE_ENTRIES = 1 << 22
 
 
 def tiles(X: Any, *, width: int = 1) -> Iterator[tuple[slice, Tensor]]:  # noqa: ANN401
@@ -24,7 +24,7 @@ def tiles(X: Any, *, width: int = 1) -> Iterator[tuple[slice, Tensor]]:  # noqa:
         [(slice(0, 3, None), 3)]
     """
     n_samples, n_columns = X.shape
-    step = max(1, _TILE_ENTRIES // max(n_columns, width))
+    step = max(1, TILE_ENTRIES // max(n_columns, width))
     for start in range(0, n_samples, step):
         rows = slice(start, min(start + step, n_samples))
         yield rows, dense_rows(X, rows)

@@ -1,6 +1,5 @@
 """How is an evaluation carried out and kept? Section by section, in one JSON file that grows."""
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -156,9 +155,3 @@ def evaluate(
             evaluation.sections[name] = Measured(figures, settings, seconds, versions)
             evaluation.skipped.pop(name, None)
         after(name)
-
-
-def digest_of_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -49,9 +49,9 @@ def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
     chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
     watch("class consistency")
     consistency = metrics.class_consistency(z, y, n_bootstrap=settings.n_bootstrap, **chance)
-    frequent = metrics.class_consistency(z, y, min_active=settings.top, **chance)
+    frequent = metrics.class_consistency(z, y, min_active=subject.top, **chance)
     watch("purity")
-    purity = metrics.top_purity(z, y, settings.top, **chance)
+    purity = metrics.top_purity(z, y, subject.top, **chance)
     low, high = consistency.interval or (None, None)
     return {
         "class_consistency": Figure(
@@ -64,12 +64,12 @@ def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
                 "n_features": consistency.averaged_over,
             },
         ),
-        f"class_consistency_min{settings.top}": Figure(
+        f"class_consistency_min{subject.top}": Figure(
             frequent.value,
             higher_is_better=True,
             beside={"null": frequent.null, "n_features": frequent.averaged_over},
         ),
-        f"top{settings.top}_purity": Figure(
+        f"top{subject.top}_purity": Figure(
             purity.value,
             higher_is_better=True,
             beside={"null": purity.null, "n_features": purity.averaged_over},
@@ -86,7 +86,7 @@ def hierarchy(subject: Subject, watch: Callable[[str], None]) -> Figures:
     found = metrics.label_level(
         subject.new.encoded.features,
         {"coarse": coarse, "fine": subject.new.labels},
-        min_active=subject.settings.top,
+        min_active=subject.top,
         random_state=subject.settings.seed,
     )
     return {

@@ -14,8 +14,13 @@ from nonneg.evaluation.probe import fitted_probe
 from nonneg.evaluation.readability import hierarchy, properties
 from nonneg.evaluation.robustness import robustness
 from nonneg.evaluation.selection import selection_table
-from nonneg.evaluation.subject import NotMeasurableError, Subject, some, some_data, whole
-from nonneg.pairs import Batch, Draws
+from nonneg.evaluation.subject import (
+    NotMeasurableError,
+    Subject,
+    features_of_views,
+    some,
+    some_data,
+)
 
 Watch = Callable[[str], None]
 Section = Callable[[Subject, Watch], Figures]
@@ -98,7 +103,7 @@ def neighbours(subject: Subject, watch: Watch) -> Figures:
             is_rate=True,
             beside={"k": k, "n_zero_rows": voted.n_zero_test},
         )
-        both = metrics.precision_and_map_at_k(queries, labels, settings.k)
+        both = metrics.precision_and_map_at_k(queries, labels, subject.k)
         for name, found in zip(("precision", "map"), both, strict=True):
             beside: dict[str, float | None] = {"k": found.k, "n_zero_rows": found.n_zero_rows}
             if name == "precision":
@@ -111,7 +116,8 @@ def neighbours(subject: Subject, watch: Watch) -> Figures:
 
 def _most_precise(labels: Tensor, k: int) -> float | None:
     """What precision@k can reach where classes have fewer than k others; None where that is 1."""
-    n_others = labels.bincount()[labels] - 1
+    _, classes, counts = labels.unique(return_inverse=True, return_counts=True)
+    n_others = counts[classes] - 1
     most = float((n_others.clamp(max=k) / k).mean(dtype=torch.float64))
     return most if most < 1 else None
 
@@ -121,19 +127,10 @@ def sepin(subject: Subject, watch: Watch) -> Figures:
     if subject.pairs is None or subject.temperature is None:
         raise NotMeasurableError("SEPIN needs the views and the temperature of an InfoNCE run")
     samples = some_data(subject.test, subject.settings.sepin_samples, seed=subject.settings.seed)
-    numbers = torch.arange(len(samples))
-    draws = Draws(subject.settings.seed, 0, numbers)
-    prepare = getattr(subject.pairs, "prepare", None)
-    inputs = whole(samples) if prepare is None else prepare(samples, numbers, draws)
-    views = subject.pairs(Batch(inputs, numbers, draws, fetch=samples.fetch))
-    z_a, z_b = (subject.encoder.encode(view).features for view in views)
-    n_features = z_a.shape[1]
-    found = metrics.sepin(
-        z_a,
-        z_b,
-        temperature=subject.temperature,
-        k=[k for k in (1, 10, 100) if k <= n_features] + ["all"],
+    z_a, z_b = features_of_views(
+        subject.encoder, subject.pairs, samples, seed=subject.settings.seed
     )
+    found = metrics.sepin(z_a, z_b, temperature=subject.temperature)
     beside: Beside = {
         "n_pairs": len(samples),
         "temperature": subject.temperature,
@@ -158,7 +155,7 @@ def selection(subject: Subject, watch: Watch) -> Figures:
         some(subject.seen, settings.selection_samples, seed=settings.seed),
         subject.new,
         sizes=settings.selection,
-        k=settings.k,
+        k=subject.k,
         n_draws=settings.n_draws,
         seed=settings.seed,
         elsewhere=elsewhere,

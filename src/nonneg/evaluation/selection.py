@@ -10,7 +10,7 @@ from torch import Tensor
 from nonneg import metrics
 from nonneg.encoder import Encoded
 from nonneg.evaluation.probe import fitted_probe
-from nonneg.evaluation.subject import Known
+from nonneg.evaluation.subject import Known, NotMeasurableError
 
 RANKINGS = ("random", "ea_signed", "ea_rectified")
 
@@ -74,7 +74,9 @@ def selection_table(
     """
     alive = torch.from_numpy(metrics.alive_features(seen.encoded.features)).nonzero().flatten()
     if len(alive) < 2:
-        raise ValueError(f"only {len(alive)} features are alive; there is nothing to select")
+        raise NotMeasurableError(
+            f"only {len(alive)} features are alive; there is nothing to select"
+        )
     everything = torch.arange(seen.encoded.features.shape[1])
     measure = _Measure(seen, new, elsewhere, everything, k)
     rows = [_row("all", len(everything), "all", [measure(everything)])]

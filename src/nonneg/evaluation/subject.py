@@ -12,7 +12,7 @@ from nonneg.data.subset import permutation
 from nonneg.encoder import Encoded, Encoder
 from nonneg.evaluation.settings import EvaluationSettings
 from nonneg.evaluation.sharding import encoded_together
-from nonneg.pairs import Pairs
+from nonneg.pairs import Batch, Draws, Pairs
 from nonneg.training import Classifier, View, as_it_is
 
 
@@ -56,6 +56,16 @@ class Subject:
     view: View = as_it_is
     folder: Path | None = None
     classifier: Classifier | None = None
+
+    @property
+    def top(self) -> int:
+        """The m of top purity: as set, or all test samples where there are fewer."""
+        return min(self.settings.top, len(self.test))
+
+    @property
+    def k(self) -> int:
+        """Neighbours in retrieval: as set, or all other test samples where there are fewer."""
+        return min(self.settings.k, len(self.test) - 1)
 
     @cached_property
     def shown(self) -> Data:
@@ -139,6 +149,18 @@ def some_data(data: Data, n: int, *, seed: int) -> Data:
     if n >= len(data):
         return data
     return subset(data, permutation(len(data), seed=seed)[:n].sort().values)
+
+
+def features_of_views(
+    encoder: Encoder, pairs: Pairs, samples: Data, *, seed: int
+) -> tuple[Tensor, Tensor]:
+    """The features of two views of each sample, ``(n, d)`` each."""
+    numbers = torch.arange(len(samples))
+    draws = Draws(seed, 0, numbers)
+    prepare = getattr(pairs, "prepare", None)
+    inputs = whole(samples) if prepare is None else prepare(samples, numbers, draws)
+    view_a, view_b = pairs(Batch(inputs, numbers, draws, fetch=samples.fetch))
+    return encoder.encode(view_a).features, encoder.encode(view_b).features
 
 
 def whole(data: Data) -> Tensor:

@@ -7,16 +7,16 @@ from typing import Any
 import torch
 
 from nonneg import metrics
+from nonneg.data import is_own_file
 from nonneg.encoder import Encoder
 from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation, EvaluationSettings, Subject, chosen_sections, evaluate
-from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.evaluation.selection import ranked_values
 from nonneg.experiments.experiment import build_pairs
 from nonneg.experiments.run_sets import elsewhere, run_data
 from nonneg.experiments.runs import RunRecord, read_run
 from nonneg.experiments.thinned import run_encoder
-from nonneg.files import write_json
+from nonneg.files import digest_of_file, write_json
 from nonneg.training import Classifier, join_processes
 from nonneg.training.classifier import HEAD_FILE
 
@@ -84,7 +84,10 @@ def evaluate_run(
         **({} if pairs is None else {"view": pairs.one_view}),
     )
     path = run.folder / EVALUATION_FILES[split]
-    evaluation = _taken_up(path, digest_of_file(run.folder / WEIGHTS_FILE), _counts(subject))
+    counts = _counts(subject)
+    if source is not None and is_own_file(source):
+        counts["test"]["digest"] = digest_of_file(Path(source).expanduser())
+    evaluation = _taken_up(path, digest_of_file(run.folder / WEIGHTS_FILE), counts)
 
     def save(name: str) -> None:
         if name in evaluation.skipped:
@@ -138,9 +141,11 @@ def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
         if found.model == model:
             for key in ("train", "test"):
                 if found.data.get(key) != counts[key]:
+                    before, now = _named(found.data.get(key)), _named(counts[key])
+                    what = "the same name, other content" if before == now else f"now {now}"
                     raise ValueError(
-                        f"{path} has figures of another {key} set ({_named(found.data.get(key))}, "
-                        f"now {_named(counts[key])}); give it another name to keep it, or remove it"
+                        f"{path} has figures of another {key} set ({before}, {what}); give it "
+                        "another name to keep it, or remove it"
                     )
             found.data = counts
             return found

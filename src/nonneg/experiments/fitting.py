@@ -1,6 +1,5 @@
 """How does a fit of vectors become a run? Fitted, then put into its folder whole."""
 
-import shutil
 import time
 import warnings
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nonneg import metrics
 from nonneg.data import Data
 from nonneg.data.subset import permutation
-from nonneg.encoder_folder import CONFIG_FILE, WEIGHTS_FILE
+from nonneg.encoder_folder import CONFIG_FILE
 from nonneg.experiments.vector_sets import check_pairs, learnt_from, vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment
 from nonneg.files import read_json
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from nonneg.estimators import NCL
 
 _MOST_MEASURED = 5000
-# A folder inside the run's, whose files are moved to their places when all are there.
-_UNFINISHED = ".unfinished"
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def fit_run(
         seconds = round(time.perf_counter() - began, 3)
         active = _active(ncl, train if test is None else test)
     folder.write_history(_history(ncl, n_train, seconds))
-    _put(folder.path, ncl)
+    ncl.save(folder.path)
     notes = (*given.notes, *(f"warning: {warning.message}" for warning in said))
     return FittedRun(
         folder.path,
@@ -134,13 +131,3 @@ def _history(ncl: "NCL", n_train: int, seconds: float) -> list[dict[str, Any]]:
 def _active(ncl: "NCL", data: Data) -> float:
     some = permutation(len(data), seed=0)[:_MOST_MEASURED].sort().values
     return metrics.active_per_sample(ncl.transform(data.fetch(some).numpy())).value
-
-
-def _put(folder: Path, ncl: "NCL") -> None:
-    """Save beside, then move: the settings last, so that a folder with them is complete."""
-    beside = folder / _UNFINISHED
-    shutil.rmtree(beside, ignore_errors=True)
-    ncl.save(beside)
-    for name in (WEIGHTS_FILE, CONFIG_FILE):
-        (beside / name).replace(folder / name)
-    beside.rmdir()

@@ -107,7 +107,10 @@ def _first_places(cosines: NDArray[np.float32], seed: int) -> NDArray[np.float32
     from scipy.sparse.linalg import eigsh
 
     rng = np.random.default_rng(seed)
-    _, vectors = eigsh(_centred(cosines), k=2, v0=rng.normal(size=len(cosines)))
+    centred = _centred(cosines)
+    if np.abs(centred).max() < 1e-6:  # all fire alike, as after a collapse: no direction is main
+        return (1e-4 * rng.normal(size=(len(cosines), 2))).astype(np.float32)
+    _, vectors = eigsh(centred, k=2, v0=rng.normal(size=len(cosines)))
     start = vectors / np.maximum(vectors.std(axis=0), 1e-12)
     shaken: NDArray[np.float32] = (1e-4 * (start + 0.1 * rng.normal(size=start.shape))).astype(
         np.float32

@@ -13,6 +13,7 @@ from nonneg.metrics.checks import LabelLike, checked_labels
 from nonneg.metrics.features import SparseRows
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import BoolArray, IntArray
+from nonneg.telling_words import check_texts
 
 Pixels = NDArray[np.uint8]
 # All images, or a function that gives those with some numbers: large sets need not be in memory.
@@ -66,6 +67,8 @@ class Samples:
                 raise ValueError(
                     f"{name} has {len(given)} entries for {len(self)} {self.kind}s; give one each"
                 )
+        if self.texts is not None:
+            check_texts(self.texts)
         if self.labels is not None:
             self._name_classes(checked_labels(self.labels, len(self), "labels"))
 
@@ -75,8 +78,6 @@ class Samples:
         if not names:
             present, labels = np.unique(labels, return_inverse=True)
             names = [str(number) for number in present]
-        elif labels.min() < 0:
-            raise ValueError(f"labels go down to {labels.min()}, but class names begin with 0")
         elif labels.max() >= len(names):
             raise ValueError(
                 f"labels go up to {labels.max()}, but there are only {len(names)} class names"

@@ -9,11 +9,10 @@ from typing import Any
 
 from nonneg.data.official import data_folder
 from nonneg.evaluation import Figure
-from nonneg.evaluation.evaluation import digest_of_file
 from nonneg.experiments.reproduction.filling import Filled
 from nonneg.experiments.reproduction.modality_parts import PARTS, Part
 from nonneg.experiments.reproduction.plan import Arm, Plan
-from nonneg.files import read_json, write_json
+from nonneg.files import digest_of_file, read_json, write_json
 
 MODALITIES = Plan(
     name="modalities",
