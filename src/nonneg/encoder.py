@@ -136,7 +136,8 @@ class Encoder(nn.Module):
 
     def hidden(self, inputs: Tensor) -> Tensor:
         """Only the backbone's output ``(n, h)`` of a batch, with gradient."""
-        self._check_shape(tuple(inputs.shape[1:]))
+        if self.settings.backbone is not None:  # what a user's own module reads, it knows itself
+            self._check_shape(tuple(inputs.shape[1:]))
         hidden: Tensor = self.backbone(self._scaled(inputs))
         return hidden
 

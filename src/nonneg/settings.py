@@ -77,8 +77,12 @@ def explained(settings: Settings, group: str = "") -> Iterator[tuple[str, Any, s
         value = getattr(settings, name)
         if isinstance(value, Settings):
             yield from explained(value, f"{group}{name}.")
-        else:
-            yield f"{group}{name}", value, _meaning(field)
+            continue
+        yield f"{group}{name}", value, _meaning(field)
+        inner = _inner_model(field.annotation)
+        for rest, inside in (inner.model_fields if inner else {}).items():
+            meaning = f"{inside.default} where {group}{name} is asked for. {_meaning(inside)}"
+            yield f"{group}{name}.{rest}", None, meaning
 
 
 def _meaning(field: FieldInfo) -> str:

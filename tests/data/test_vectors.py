@@ -1,6 +1,7 @@
 """Vectors from files: mapped, sparse or in parquet, and one sentence for what cannot be read."""
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from scipy import sparse
@@ -151,10 +152,20 @@ def test_parquet_that_cannot_be_vectors(tmp_path):
 
 def test_parquet_with_one_column_a_dimension(tmp_path, monkeypatch):
     monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 2)
-    path = parquet(tmp_path / "x.parquet", a=[1.0, 2.0, 3.0], b=[4, 5, None])
+    path = parquet(tmp_path / "x.parquet", a=[1.0, 2.0, 3.0], b=[4.0, 5.0, None])
     found = read_vectors(path).vectors
     np.testing.assert_array_equal(found, np.float32([[1, 4], [2, 5], [3, np.nan]]))
     assert "no column of lists of numbers" in failure(path, column="a")
+    path = parquet(tmp_path / "y.parquet", a=[1.0, 2.0], label=[0, 1])
+    assert "keep only columns of floats, one a dimension" in failure(path)
+
+
+def test_the_index_of_a_data_frame_is_no_dimension(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]})
+    frame[frame.a > 1].to_parquet(tmp_path / "x.parquet")
+    found = read_vectors(tmp_path / "x.parquet").vectors
+    np.testing.assert_array_equal(found, np.float32([[2, 5], [3, 6]]))
 
 
 def test_a_part_of_other_length_in_a_later_batch(tmp_path, monkeypatch):

@@ -330,7 +330,7 @@ def test_errors_of_types_and_after_fit(fitted):
 @pytest.mark.parametrize("n_moved", range(5))
 def test_an_interrupted_save_is_never_read_as_a_whole_one(fitted, tmp_path, monkeypatch, n_moved):
     """Five files are moved into place; the old estimator is there until the first of them is."""
-    other = CrossNCL(**{**QUICK, "max_steps": 3}).fit(X, Y)
+    other = CrossNCL(**{**QUICK, "max_steps": 3, "nonnegative": "identity"}).fit(X, Y)
     other.save(tmp_path)
     real, moved = Path.replace, []
 
@@ -345,8 +345,8 @@ def test_an_interrupted_save_is_never_read_as_a_whole_one(fitted, tmp_path, monk
     with pytest.raises(KeyboardInterrupt):
         fitted.save(tmp_path)
     monkeypatch.undo()
-    if any(path.name == "model.safetensors" for path in moved):
-        with pytest.raises(ValueError, match="a later save was interrupted, or files of two were"):
+    if moved:
+        with pytest.raises(ValueError, match="a later save was interrupted, files of two were"):
             CrossNCL.load(tmp_path)
     else:
         np.testing.assert_array_equal(CrossNCL.load(tmp_path).transform(X), other.transform(X))

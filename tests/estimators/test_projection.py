@@ -32,7 +32,10 @@ def test_many_columns_are_searched_for_the_strongest_axes(kind, monkeypatch):
     whole = principal_axes(X, seed=0)
     monkeypatch.setattr(projection, "_MAX_COVARIANCE", 10)
     monkeypatch.setattr(projection, "_MAX_AXES", 4)
+    calls = []
+    monkeypatch.setattr(projection, "tiles", lambda X: calls.append(1) or tiles(X))
     _, axes, variances = principal_axes(kind(X), seed=0)
+    assert (len(calls) == 1) == (kind is sparse.csr_array)  # products of sparse X stay sparse
     assert axes.shape == (12, 4)
     torch.testing.assert_close(variances, whole[2][:4], rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(axes, whole[1][:, :4], rtol=1e-2, atol=1e-3)

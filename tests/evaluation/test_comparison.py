@@ -7,6 +7,7 @@ import pytest
 
 from nonneg.evaluation.comparison import compared
 from nonneg.evaluation.figure import Figure
+from nonneg.experiments.comparing import _the_same
 
 
 def group(values, **facts):
@@ -88,3 +89,17 @@ def test_the_best_of_several_groups_is_marked_and_the_first_only_if_it_beats_all
     assert compared({"CL": first, "a": worse})[0].winner == "CL"
     unsure = group([0.4, 0.9, 0.6], **facts)
     assert compared({"CL": first, "a": worse, "b": unsure})[0].winner is None
+
+
+def test_runs_are_compared_on_one_set_only():
+    one = {"name": "test", "n_samples": 60, "digest": "a"}
+    assert _the_same([one, dict(one)]) == "test"
+    for other in (
+        {**one, "digest": "b"},
+        {**one, "n_samples": 61},
+        {"name": "test", "n_samples": 60},
+    ):
+        with pytest.raises(ValueError, match="each was measured on another test; evaluate all"):
+            _the_same([one, other])
+    with pytest.raises(ValueError, match="runs on different data cannot be compared: mine, test"):
+        _the_same([one, {"name": "mine", "n_samples": 60}])

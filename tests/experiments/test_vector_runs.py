@@ -29,10 +29,10 @@ def place(tmp_path):
     return tmp_path
 
 
-def fitted(place, *assignments, **files):
-    known = VectorFiles.at(vectors=place / "x.npy", **files)
+def fitted(place, *assignments, out="run", **files):
+    known = VectorFiles.at(**{"vectors": place / "x.npy", **files})
     experiment, machine = vector_experiment(known, [*QUICK, *assignments])
-    return fit_run(experiment, out=place / "run", machine=machine)
+    return fit_run(experiment, out=place / out, machine=machine)
 
 
 def test_at_most_so_many_are_kept_out_and_looked_at(place, monkeypatch):
@@ -67,6 +67,10 @@ def test_words_and_numbers_are_never_the_same_class(place):
     np.savez(place / "later.npz", inputs=X[:3], labels=[0, 1, 2])
     with pytest.raises(ValueError, match="words on one side and numbers on the other; write both"):
         run_data(read_run(run.folder), source=str(place / "later.npz"))
+    np.savez(place / "signed.npz", inputs=X, labels=np.arange(len(X)) % 3 - 1)
+    run = fitted(place, vectors=place / "signed.npz", out="signed")
+    _, test = run_data(read_run(run.folder), source=str(place / "later.npz"))
+    assert [test.class_names[i] for i in test.labels] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("assignments", [[], ["target_active=2"], ["max_active=1"]])

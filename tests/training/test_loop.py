@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 from planted_parts import QUIET, config, encoder, noisy_pairs, planted
 from rich.console import Console
+from torch.utils.data import get_worker_info
 
 import nonneg
 from nonneg import Encoder, metrics
@@ -306,7 +307,7 @@ def test_views_that_the_encoder_does_not_read_are_named(tmp_path):
 class Blurred:
     """Pairs of a user's own, whose settings are the user's own too."""
 
-    settings = {"strength": 0.1}  # noqa: RUF012
+    settings = {"strength": 0.1, "kernel": torch.ones(3)}  # noqa: RUF012
 
     def __call__(self, batch):
         return noisy_pairs(batch)
@@ -316,7 +317,8 @@ def test_pairs_may_have_settings_of_any_kind(tmp_path):
     runs = config(epochs=2)
     nonneg.train(encoder(), planted(), Blurred(), runs, out=tmp_path / "run", console=QUIET)
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert record["settings"]["pairs"] == {"name": "Blurred"}
+    expected = {"name": "Blurred", "strength": 0.1, "kernel": "Tensor"}
+    assert record["settings"]["pairs"] == expected
 
 
 def test_half_precision_trains_too(tmp_path):
@@ -325,6 +327,54 @@ def test_half_precision_trains_too(tmp_path):
     nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
     found = metrics.class_consistency(learner.encode(test).features, test.labels)
     assert found.value > 0.8
+
+
+class Drawing:
+    """Data that draws from torch's own generator."""
+
+    name, labels, class_names, sample_shape = "drawing", None, (), (16,)
+
+    def __len__(self):
+        return 256
+
+    def fetch(self, indices):
+        return planted(256).inputs[indices] + 0.1 * torch.randn(len(indices), 16)
+
+
+def test_the_seed_decides_also_where_data_draws(tmp_path):
+    weights = []
+    for callers in (1, 2):
+        torch.manual_seed(callers)
+        learner, out = encoder(), tmp_path / str(callers)
+        nonneg.train(learner, Drawing(), noisy_pairs, config(epochs=2), out=out, console=QUIET)
+        weights.append(next(learner.parameters()))
+    assert torch.equal(*weights)
+
+
+class UnsendableError(OSError):
+    """An error that cannot be pickled, as those that hold a connection."""
+
+    def __reduce__(self):
+        raise TypeError("cannot be pickled")
+
+
+class Offline(Drawing):
+    """Data whose samples workers cannot get."""
+
+    def fetch(self, indices):
+        if get_worker_info() is None:
+            return super().fetch(indices)
+        raise UnsendableError("the shelf is empty")
+
+
+def test_an_error_that_cannot_be_sent_from_a_worker_is_told_all_the_same(tmp_path):
+    runs = config(n_workers=1)
+    with pytest.raises(OSError, match="the shelf is empty") as caught:
+        nonneg.train(
+            encoder(), Offline(), noisy_pairs, runs, out=tmp_path / "run", held_out=planted(),
+            console=QUIET,
+        )  # fmt: skip
+    assert "in fetch" in caught.value.__notes__[0]
 
 
 def damaged_photos(folder):

@@ -288,10 +288,12 @@ def test_a_run_around_another_module_is_not_resumed(tmp_path, monkeypatch):
 
 
 def test_what_a_kill_left_of_a_checkpoint_is_cleared_away(tmp_path):
-    left = tmp_path / "run" / "checkpoints" / ".step-000000004.safetensors.x1"
-    left.parent.mkdir(parents=True)
-    left.write_bytes(b"half")
-    checkpoint.save_checkpoint(
-        left.parent, nn.Linear(1, 1), torch.optim.SGD([torch.zeros(1)]), checkpoint.Position()
-    )
-    assert [path.name for path in left.parent.iterdir()] == ["step-000000000.safetensors"]
+    """When the run is taken up again; what is fresh may be another process's."""
+    folder = tmp_path / "run" / "checkpoints"
+    folder.mkdir(parents=True)
+    for name in ("old", "fresh"):
+        (folder / f".step-000000004.safetensors.{name}").write_bytes(b"half")
+    os.utime(folder / ".step-000000004.safetensors.old", (0, 0))
+    (tmp_path / "run" / "run.json").unlink(missing_ok=True)
+    checkpoint.clear_leftovers(folder)
+    assert [path.name for path in folder.iterdir()] == [".step-000000004.safetensors.fresh"]

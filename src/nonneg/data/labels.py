@@ -14,7 +14,7 @@ def text_lines(path: Path) -> list[str]:
         ValueError: If it is not UTF-8.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig").removesuffix("\n")
+        text = path.read_bytes().decode("utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
     # Not splitlines(): a text may hold a form feed or a Unicode line end.

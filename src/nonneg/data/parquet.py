@@ -1,5 +1,6 @@
 """How are vectors read from a parquet file? From a column of lists, or one column a dimension."""
 
+import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
     Args:
         path: The file.
         column: The name of a column of lists of numbers; None for the only one, or for all columns
-            of a file that has nothing but numbers.
+            of a file that has floats only (besides the index of a data frame).
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -37,7 +38,7 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
         raise ValueError(f"{path} is not a readable parquet file: {error}") from error
     with file:
         name = _column(path, file.schema_arrow, column)
-        names = [name] if name else file.schema_arrow.names
+        names = [name] if name else _without_index(file.schema_arrow)
         n_rows, start = file.metadata.num_rows, 0
         vectors = np.empty((n_rows, 0), dtype=np.float32)
         for batch in file.iter_batches(_BATCH_ROWS, columns=names):
@@ -58,12 +59,14 @@ def _column(path: Path, schema: Any, wanted: str | None) -> str | None:  # noqa:
         return str(lists[0])
     if wanted in lists:
         return str(wanted)
-    if not lists and wanted is None and all(_is_number(field.type) for field in schema):
+    types = import_module("pyarrow.types")
+    alone = [schema.field(name).type for name in _without_index(schema)]
+    if not lists and wanted is None and all(types.is_floating(kind) for kind in alone):
         return None
     if not lists:
         raise ValueError(
             f"{path} has no column of lists of numbers; put the numbers of a row into one list, or "
-            "keep only columns of numbers, one a dimension"
+            "keep only columns of floats, one a dimension"
         )
     several = ", ".join(lists)
     if wanted is None:
@@ -74,12 +77,15 @@ def _column(path: Path, schema: Any, wanted: str | None) -> str | None:  # noqa:
 def _is_list_of_numbers(kind: Any) -> bool:  # noqa: ANN401
     types = import_module("pyarrow.types")
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(is_list) and _is_number(kind.value_type)
+    return bool(is_list) and bool(
+        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+    )
 
 
-def _is_number(kind: Any) -> bool:  # noqa: ANN401
-    types = import_module("pyarrow.types")
-    return bool(types.is_floating(kind) or types.is_integer(kind))
+def _without_index(schema: Any) -> list[str]:  # noqa: ANN401
+    """All columns but those that pandas keeps the index of a data frame in."""
+    pandas = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    return [name for name in schema.names if name not in pandas.get("index_columns", [])]
 
 
 def _stacked(batch: Any) -> NDArray[Any]:  # noqa: ANN401

@@ -67,7 +67,7 @@ def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
 
     A large npy file is mapped, not read. An npz file holds SciPy's sparse layout, or ``inputs``,
     ``features`` or one array of any name. A parquet file has them in a column of lists, or has
-    nothing but columns of numbers, one a dimension.
+    nothing but columns of floats, one a dimension.
 
     Args:
         path: Ends in ``.npy``, ``.npz`` or ``.parquet``.
@@ -109,7 +109,7 @@ def _classes(
         return numbered_words(str(path), labels, class_names)
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError(f"{path} has labels that are NaN; give each sample a number or a word")
-    if labels.dtype.kind == "f" and (labels == np.round(labels)).all():
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels % 1 == 0).all():
         labels = labels.astype(np.int64)
     (numbers,), found = numbered(labels)
     if found and class_names:

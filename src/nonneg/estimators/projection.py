@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 from torch import Tensor
 
@@ -72,13 +73,21 @@ def _strongest_axes(X: Any, center: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     """Variances and axes of the centred X, without holding it: only products with vectors."""
     mean = center.numpy()
 
+    # A sparse X is multiplied as it is; a map would be copied whole, to float64, at every product.
+    is_sparse: bool = sparse.issparse(X)
+
     def times(vectors: FloatArray) -> FloatArray:
-        parts = [part.double().numpy() @ vectors for _, part in tiles(X)]
-        product: FloatArray = np.concatenate(parts) - mean @ vectors
-        return product
+        if is_sparse:
+            product: FloatArray = np.asarray(X @ vectors)
+        else:
+            product = np.concatenate([part.double().numpy() @ vectors for _, part in tiles(X)])
+        return product - mean @ vectors
 
     def transposed_times(vectors: FloatArray) -> FloatArray:
         product: FloatArray = -np.multiply.outer(mean, vectors.sum(axis=0))
+        if is_sparse:
+            product += np.asarray(X.T @ vectors)
+            return product
         for rows, part in tiles(X):
             product += part.double().numpy().T @ vectors[rows]
         return product

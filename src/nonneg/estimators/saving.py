@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from nonneg.encoder import Encoder
-from nonneg.encoder_folder import CONFIG_FILE, WEIGHTS_FILE
+from nonneg.encoder_folder import CONFIG_FILE
 from nonneg.estimators.projection import Projection
 from nonneg.files import digest_of_file, read_json, write_json
 from nonneg.metrics.results import IntArray
@@ -24,8 +24,8 @@ _UNFINISHED = ".unfinished"
 def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     """Write a fitted estimator: ``config.json``, and ``model.safetensors`` of each encoder.
 
-    All is written beside and then moved, the estimator's own file last. It holds the digests of the
-    weights, so that files of two saves are never read as one.
+    All is written beside and then moved, the estimator's own file last. It holds the digests of all
+    other files, so that those of two saves are never read as one.
 
     Args:
         folder: Is made if it is not there. The encoder of an estimator with one lies in it, those
@@ -42,8 +42,10 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items()}
     facts: dict[str, Any] = {
         "name": type(estimator).__name__,
-        "weights": {
-            place: digest_of_file(beside / place / WEIGHTS_FILE) for place in places.values()
+        "files": {
+            file.relative_to(beside).as_posix(): digest_of_file(file)
+            for file in sorted(beside.rglob("*"))
+            if file.is_file() and file != path
         },
         "params": params,
         "n_axes": estimator.n_axes_,
@@ -56,8 +58,7 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     if hasattr(estimator, "feature_names_in_"):
         facts["feature_names_in"] = estimator.feature_names_in_.tolist()
     write_json(path, {**config, _KEY: facts})
-    files = [file.relative_to(beside) for file in beside.rglob("*") if file.is_file()]
-    for file in sorted(files, key=lambda file: file == Path(CONFIG_FILE)):
+    for file in (*facts["files"], CONFIG_FILE):
         (folder / file).parent.mkdir(exist_ok=True)
         (beside / file).replace(folder / file)
     shutil.rmtree(beside)
@@ -82,10 +83,11 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
 
 
 def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  # noqa: ANN401
+    for name, digest in facts.get("files", {}).items():
+        _check_file(folder / name, digest)
     estimator = kind(**facts["params"])
     places = kind._encoder_folders
     for (attribute, place), n_axes in zip(places.items(), _each(facts["n_axes"]), strict=True):
-        _check_weights(folder / place / WEIGHTS_FILE, facts["weights"][place])
         setattr(estimator, attribute, _read_encoder(folder / place, n_axes))
     (estimator.n_features_in_,) = getattr(estimator, next(iter(places))).sample_shape
     threshold = facts["threshold"]
@@ -119,11 +121,11 @@ def _plain(value: object) -> Any:  # noqa: ANN401
     return None if isinstance(value, np.random.RandomState) else value
 
 
-def _check_weights(path: Path, digest: str) -> None:
+def _check_file(path: Path, digest: str) -> None:
     if path.exists() and digest_of_file(path) != digest:
         raise ValueError(
-            f"{path} has other weights than the estimator was saved with: a later save was "
-            "interrupted, or files of two were mixed; save it again"
+            f"{path} is not the file that the estimator was saved with: a later save was "
+            "interrupted, files of two were mixed, or it is damaged; save the estimator again"
         )
 
 

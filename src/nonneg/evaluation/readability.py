@@ -5,6 +5,8 @@ from collections.abc import Callable
 from nonneg import metrics
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.subject import NotMeasurableError, Subject, has_classes, whole
+from nonneg.metrics.consistency import ClassConsistency
+from nonneg.metrics.purity import TopPurity
 
 
 def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
@@ -49,9 +51,11 @@ def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
     chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
     watch("class consistency")
     consistency = metrics.class_consistency(z, y, n_bootstrap=settings.n_bootstrap, **chance)
-    frequent = metrics.class_consistency(z, y, min_active=subject.top, **chance)
     watch("purity")
-    purity = metrics.top_purity(z, y, subject.top, **chance)
+    frequent = purity = None
+    if len(y) > settings.top:  # the strongest of all samples are all samples
+        frequent = metrics.class_consistency(z, y, min_active=settings.top, **chance)
+        purity = metrics.top_purity(z, y, settings.top, **chance)
     low, high = consistency.interval or (None, None)
     return {
         "class_consistency": Figure(
@@ -64,18 +68,18 @@ def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
                 "n_features": consistency.averaged_over,
             },
         ),
-        f"class_consistency_min{subject.top}": Figure(
-            frequent.value,
-            higher_is_better=True,
-            beside={"null": frequent.null, "n_features": frequent.averaged_over},
-        ),
-        f"top{subject.top}_purity": Figure(
-            purity.value,
-            higher_is_better=True,
-            beside={"null": purity.null, "n_features": purity.averaged_over},
-        ),
+        f"class_consistency_min{settings.top}": _or_none(frequent),
+        f"top{settings.top}_purity": _or_none(purity),
         "class_entropy": Figure(metrics.class_entropy(z, y).value, higher_is_better=False),
     }
+
+
+def _or_none(found: ClassConsistency | TopPurity | None) -> Figure:
+    """A figure with its null; no value where there are too few samples for one."""
+    if found is None:
+        return Figure(None, higher_is_better=True)
+    beside = {"null": found.null, "n_features": found.averaged_over}
+    return Figure(found.value, higher_is_better=True, beside=beside)
 
 
 def hierarchy(subject: Subject, watch: Callable[[str], None]) -> Figures:
@@ -83,10 +87,12 @@ def hierarchy(subject: Subject, watch: Callable[[str], None]) -> Figures:
     coarse = getattr(subject.test, "coarse_labels", None)
     if coarse is None:
         raise NotMeasurableError(f"{subject.test.name} has one level of labels")
+    if len(subject.test) <= subject.settings.top:
+        raise NotMeasurableError(f"{subject.test.name} has at most {subject.settings.top} samples")
     found = metrics.label_level(
         subject.new.encoded.features,
         {"coarse": coarse, "fine": subject.new.labels},
-        min_active=subject.top,
+        min_active=subject.settings.top,
         random_state=subject.settings.seed,
     )
     return {

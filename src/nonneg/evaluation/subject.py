@@ -58,11 +58,6 @@ class Subject:
     classifier: Classifier | None = None
 
     @property
-    def top(self) -> int:
-        """The m of top purity: as set, or all test samples where there are fewer."""
-        return min(self.settings.top, len(self.test))
-
-    @property
     def k(self) -> int:
         """Neighbours in retrieval: as set, or all other test samples where there are fewer."""
         return min(self.settings.k, len(self.test) - 1)

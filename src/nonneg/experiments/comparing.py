@@ -56,18 +56,34 @@ def compare_runs(folders: Sequence[str | Path], *, split: str = "test") -> Compa
         raise ValueError(f"a comparison needs at least two runs, got {len(folders)}")
     runs = [read_run(folder) for folder in folders]
     evaluations = [_evaluation(run, split) for run in runs]
-    data = {evaluation.data["test"]["name"] for evaluation in evaluations}
-    if len(data) > 1:
-        raise ValueError(f"runs on different data cannot be compared: {', '.join(sorted(data))}")
+    tests = [evaluation.data["test"] for evaluation in evaluations]
+    name = _the_same(tests)
     groups = _groups(runs, evaluations)
     return Comparison(
         groups=groups,
         figures=compared(
             {g.name: {seed: figures for seed, (_, figures) in g.runs.items()} for g in groups}
         ),
-        published=_published(data.pop(), groups),
+        published=_published(name, groups),
         differing=_differing(groups),
     )
+
+
+def _the_same(tests: Sequence[dict[str, Any]]) -> str:
+    """The name of the set that all runs were measured on.
+
+    Raises:
+        ValueError: If they were not: by name, size, or the content of a file.
+    """
+    names = sorted({test["name"] for test in tests})
+    if len(names) > 1:
+        raise ValueError(f"runs on different data cannot be compared: {', '.join(names)}")
+    if len({(test["n_samples"], test.get("digest")) for test in tests}) > 1:
+        raise ValueError(
+            f"runs on different data cannot be compared: each was measured on another {names[0]}; "
+            "evaluate all on one"
+        )
+    return str(names[0])
 
 
 def _evaluation(run: RunRecord, split: str) -> Evaluation:

@@ -124,7 +124,7 @@ def _labelled(
     if first is None:
         return whole, test
     second = read_labels(files.test_labels) if files.test_labels else _as_written(test)
-    if second is not None and (first.dtype.kind == "U") != (second.dtype.kind == "U"):
+    if second is not None and _are_strangers(first, second):
         raise ValueError(
             f"the labels of {files.labels or files.vectors} and of "
             f"{files.test_labels or files.test} are words on one side and numbers on the other; "
@@ -137,6 +137,13 @@ def _labelled(
         return whole, test
     check_labels(files.test_labels or files.test or "", numbers[1], len(test), names)
     return whole, replace(test, labels=numbers[1], class_names=names)
+
+
+def _are_strangers(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether one side has words, the other numbers, and no class is in both."""
+    if (first.dtype.kind == "U") == (second.dtype.kind == "U"):
+        return False
+    return not set(map(str, first)) & set(map(str, second))
 
 
 def _as_written(data: VectorData | None) -> NDArray[Any] | None:

@@ -27,15 +27,21 @@ class VectorFiles(Settings):
     """Where the data of a fitted run lies, as whole paths."""
 
     vectors: str
+    """What is learnt from."""
     column: str | None = None
     """The array or column that holds the vectors; found where absent."""
     labels: str | None = None
+    """One a vector, where the file of vectors has none beside."""
     test: str | None = None
     """Vectors to measure on; where absent, a share of the others is kept out for it."""
     test_labels: str | None = None
+    """Those of the test vectors."""
     test_share: float = Field(default=0.1, ge=0, lt=1)
+    """How large that share is."""
     graph: str | None = None
+    """Which samples belong together, as a sparse matrix."""
     index_pairs: str | None = None
+    """Which samples belong together, as pairs of their numbers."""
     digests: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of each file, so that a run never speaks of other data than its own."""
 
@@ -66,7 +72,9 @@ class VectorExperiment(Settings):
     """All settings of a fitted run. What it shares with trained runs has the same names there."""
 
     task: Literal["fit"] = "fit"
+    """What tells it from trained runs."""
     seed: int = Field(default=0, ge=0, lt=2**31)
+    """Of the fit."""
     data: VectorFiles
     encoder: dict[str, JsonValue]
     """Only ``nonnegative``: ``identity`` is ordinary contrastive learning."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch.optim import Optimizer
 from nonneg.files import write_tensors
 
 N_KEPT = 2
+_FRESH_SECONDS = 600
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
 
@@ -51,9 +53,15 @@ def save_checkpoint(
     text = json.dumps(vars(position))
     metadata = {"position": text, "digest": _digest(tensors, text)}
     write_tensors(folder / f"step-{position.step:09d}.safetensors", tensors, metadata)
-    # Also what a killed process left of a checkpoint that it was writing.
-    for path in [*checkpoints(folder)[:-N_KEPT], *folder.glob(".step-*")]:
+    for path in checkpoints(folder)[:-N_KEPT]:
         path.unlink(missing_ok=True)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what a killed process left of a checkpoint; a fresh one may still be being written."""
+    for path in folder.glob(".step-*"):
+        if time.time() - path.stat().st_mtime > _FRESH_SECONDS:
+            path.unlink(missing_ok=True)
 
 
 def load_checkpoint(

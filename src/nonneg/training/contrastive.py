@@ -1,15 +1,17 @@
 """How does an encoder learn from pairs? Two views, their features, the loss."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from nonneg.encoder import Encoded, Encoder
 from nonneg.losses.distributed import centred
 from nonneg.pairs import Batch, Pairs
-from nonneg.settings import Settings
 from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective
@@ -134,11 +136,18 @@ class Contrastive:
 
 
 def described(views: object) -> dict[str, Any]:
-    """The name of a ``Pairs`` or of a function or method, and its ``Settings`` if it has some."""
+    """The name of a ``Pairs`` or of a function or method, and its settings if it has some.
+
+    Settings are a pydantic model or a mapping; of a value that JSON does not have its type is kept.
+    """
     settings = getattr(owner(views), "settings", None)
     name = getattr(views, "__qualname__", type(views).__qualname__)
-    known = settings.model_dump(mode="json") if isinstance(settings, Settings) else {}
-    return {"name": name, **known}
+    if isinstance(settings, BaseModel):
+        return {"name": name, **settings.model_dump(mode="json")}
+    if not isinstance(settings, Mapping):
+        return {"name": name}
+    plain = json.dumps(dict(settings), default=lambda value: type(value).__name__)
+    return {"name": name, **json.loads(plain)}
 
 
 def owner(views: object) -> object:

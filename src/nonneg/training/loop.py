@@ -157,6 +157,7 @@ def run_task(
 def _train_epoch(run: Run) -> bool:
     """Train on what is left of the running epoch; False if the run was asked to stop."""
     run.task.module.train()
+    run.seed_layers()  # before anything is fetched: data may draw too
     began = time.perf_counter()
     for batch in run.batches_left():
         run.seed_layers()

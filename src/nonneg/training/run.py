@@ -14,7 +14,12 @@ from torch import Tensor
 from nonneg.data import Data
 from nonneg.pairs import Batch
 from nonneg.training.batches import loaded_batches
-from nonneg.training.checkpoint import Position, load_checkpoint, save_checkpoint
+from nonneg.training.checkpoint import (
+    Position,
+    clear_leftovers,
+    load_checkpoint,
+    save_checkpoint,
+)
 from nonneg.training.display import Display
 from nonneg.training.interruption import Interruption
 from nonneg.training.loggers import log
@@ -85,6 +90,8 @@ class Run:
 
     def take_up(self) -> None:
         """Go to the last checkpoint; a run without one saves its beginning."""
+        if self.fabric.is_global_zero:
+            clear_leftovers(self.folder.checkpoints)
         found = load_checkpoint(
             self.folder.checkpoints, self.task.module, self.optimizer, say=self.display.say
         )
@@ -150,8 +157,11 @@ class Run:
         """
         per_epoch = self.steps_per_epoch * self.loop.accumulate
         number = self.position.epoch * per_epoch + self.position.batch
-        words = [self.config.seed, number, self.fabric.global_rank]
-        torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]))
+        words = np.random.SeedSequence([self.config.seed, number, self.fabric.global_rank])
+        seed = int(words.generate_state(1, np.uint64)[0])
+        torch.default_generator.manual_seed(seed)
+        if self.fabric.device.type != "cpu":
+            getattr(torch, self.fabric.device.type).manual_seed(seed)
 
     def learning_rate(self, step: int) -> float:
         """Of a step, counted from 0."""

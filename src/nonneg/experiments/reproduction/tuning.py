@@ -14,7 +14,8 @@ class Tuned:
     Args:
         arm: With the best value among its changes.
         best: The value.
-        tried: The held-out figure by value, in rising order; None where training diverged.
+        tried: The held-out figure by value, in rising order; None where training diverged
+            or gave none.
     """
 
     arm: Arm
@@ -43,7 +44,9 @@ def tuned(lab: Laboratory, arm: Arm, grid: Grid, *, seed: int) -> Tuned:
         tried[beyond] = _value(lab, arm, grid, beyond, seed)
     best = _best(tried)
     if tried[best] is None:
-        raise FloatingPointError(f"training diverges with every {grid.setting} that was tried")
+        raise FloatingPointError(
+            f"training diverged, or gave no figure, with every {grid.setting} that was tried"
+        )
     return Tuned(
         _at(arm, grid, best),
         _setting(grid, best),

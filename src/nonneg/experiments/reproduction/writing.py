@@ -273,7 +273,7 @@ def _tuning(table: Filled) -> str:
             name,
             f"{found.best:g}",
             ", ".join(
-                f"{k:g}: {'diverged' if v is None else f'{100 * v:.2f}'}"
+                f"{k:g}: {'no figure' if v is None else f'{100 * v:.2f}'}"
                 for k, v in found.tried.items()
             ),
         ]
