@@ -81,7 +81,8 @@ def explained(settings: Settings, group: str = "") -> Iterator[tuple[str, Any, s
         yield f"{group}{name}", value, _meaning(field)
         inner = _inner_model(field.annotation)
         for rest, inside in (inner.model_fields if inner else {}).items():
-            meaning = f"{inside.default} where {group}{name} is asked for. {_meaning(inside)}"
+            default = inside.get_default(call_default_factory=True)
+            meaning = f"{default} where {group}{name} is asked for. {_meaning(inside)}"
             yield f"{group}{name}.{rest}", None, meaning
 
 

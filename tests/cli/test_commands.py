@@ -84,6 +84,7 @@ def test_presets_explains_every_setting_of_one(nonneg, tmp_path):
         place = lines.index(f"loss.temperature = {value}")
         assert lines[place + 1].strip().startswith("Of losses that compare by cosine.")
         assert "views.blur_sigma = [0.1, " in ended.stdout
+        assert "Undefined" not in ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ METRICS = {
 everywhere = pytest.mark.parametrize("name", METRICS)
 
 
-def agree(found, expected):
+def assert_agree(found, expected):
     assert found.value == pytest.approx(expected.value, abs=1e-9)
     assert found.averaged_over == expected.averaged_over
 
@@ -50,7 +50,7 @@ def agree(found, expected):
 def test_sample_order_does_not_matter(name):
     Z, order = sparse_features(), np.random.default_rng(1).permutation(N)
     metric = METRICS[name]
-    agree(metric(Z[order], Y[order], OTHER[order]), metric(Z, Y, OTHER))
+    assert_agree(metric(Z[order], Y[order], OTHER[order]), metric(Z, Y, OTHER))
 
 
 @everywhere
@@ -58,7 +58,7 @@ def test_feature_order_does_not_matter(name):
     Z, order = sparse_features(), np.random.default_rng(1).permutation(D)
     metric = METRICS[name]
     found, expected = metric(Z[:, order], Y, OTHER), metric(Z, Y, OTHER)
-    agree(found, expected)
+    assert_agree(found, expected)
     if hasattr(found, "per_feature"):
         np.testing.assert_allclose(found.per_feature, expected.per_feature[order], atol=1e-9)
 
@@ -69,13 +69,13 @@ def test_feature_order_does_not_matter(name):
 )
 def test_row_length_does_not_matter(name):
     Z, length = sparse_features(), 10.0 ** np.random.default_rng(1).integers(-9, 9, (N, 1))
-    agree(METRICS[name](Z * length, Y, OTHER), METRICS[name](Z, Y, OTHER))
+    assert_agree(METRICS[name](Z * length, Y, OTHER), METRICS[name](Z, Y, OTHER))
 
 
 def test_row_length_does_not_matter_to_sepin():
     Z, length = sparse_features(), 10.0 ** np.random.default_rng(1).integers(-9, 9, (N, 1))
     found = metrics.sepin(Z * length, Z + 0.1, temperature=0.3)
-    agree(found, metrics.sepin(Z, Z + 0.1, temperature=0.3))
+    assert_agree(found, metrics.sepin(Z, Z + 0.1, temperature=0.3))
 
 
 @everywhere
@@ -98,7 +98,7 @@ def test_tiles_do_not_matter(name, monkeypatch):
     ):
         monkeypatch.setattr(f"nonneg.metrics.{module}.{constant}", size)
     found = METRICS[name](Z, Y, OTHER)
-    agree(found, expected)
+    assert_agree(found, expected)
     if hasattr(found, "per_feature"):
         np.testing.assert_allclose(found.per_feature, expected.per_feature, atol=1e-9)
 

@@ -294,6 +294,5 @@ def test_what_a_kill_left_of_a_checkpoint_is_cleared_away(tmp_path):
     for name in ("old", "fresh"):
         (folder / f".step-000000004.safetensors.{name}").write_bytes(b"half")
     os.utime(folder / ".step-000000004.safetensors.old", (0, 0))
-    (tmp_path / "run" / "run.json").unlink(missing_ok=True)
     checkpoint.clear_leftovers(folder)
     assert [path.name for path in folder.iterdir()] == [".step-000000004.safetensors.fresh"]
