@@ -40,7 +40,7 @@ def revive_dead(
     Returns:
         Which features were revived, ``(d,)``; at most one a sample, and none if all are dead.
     """
-    inputs = [_last_inputs(encoder, hidden) for encoder, hidden in heads]
+    inputs = [last_inputs(encoder, hidden) for encoder, hidden in heads]
     alive = [_alive(encoder, part) for (encoder, _), part in zip(heads, inputs, strict=True)]
     dead = ~torch.stack(alive).all(dim=0)  # (d,)
     n_dead = int(dead.sum())
@@ -71,7 +71,7 @@ def anchor(encoder: Encoder, hidden: Tensor, generator: torch.Generator) -> Tens
     Returns:
         Which features were anchored, ``(d,)``: all, or the first n of more.
     """
-    last, inputs = last_layer(encoder), _last_inputs(encoder, hidden)
+    last, inputs = last_layer(encoder), last_inputs(encoder, hidden)
     n_features = len(last.weight)
     chosen = torch.randperm(len(inputs), generator=generator)[:n_features].to(inputs.device)
     length = last.weight.norm(dim=1).median()
@@ -127,8 +127,8 @@ def last_layer(encoder: Encoder) -> nn.Linear:
     return last
 
 
-def _last_inputs(encoder: Encoder, hidden: Tensor) -> Tensor:
-    """What reaches the last layer ``(n, width)``, in evaluation mode."""
+def last_inputs(encoder: Encoder, hidden: Tensor) -> Tensor:
+    """What reaches the last layer ``(n, width)`` of hidden ``(n, h)``, in evaluation mode."""
     was_training = encoder.projector.training
     encoder.projector.eval()
     inputs: Tensor = encoder.projector[:-1](hidden)

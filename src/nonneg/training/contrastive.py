@@ -57,12 +57,8 @@ class Contrastive:
 
     @property
     def upkeep(self) -> Upkeep | None:
-        """Of an encoder whose features can be off.
-
-        With a gate there is none: a feature may be off because its gate is shut.
-        """
-        can_be_off = self.encoder.is_nonnegative and self.encoder.gate is None
-        return Upkeep(self._alike, self._views) if can_be_off else None
+        """None with a gate: a feature may be off because its gate is shut."""
+        return Upkeep(self._alike, self._views) if self.encoder.gate is None else None
 
     @property
     def _alike(self) -> tuple[Encoder, ...]:

@@ -30,7 +30,7 @@ from nonneg.training.run_folder import RunFolder
 from nonneg.training.schedule import learning_rate_factor
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task, Upkeep
-from nonneg.training.upkeep import limit_alike, n_looked_at, restart_alike, restart_steps
+from nonneg.training.upkeep import Which, finish_alike, n_looked_at, restart_alike, restart_steps
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -79,7 +79,7 @@ class Run:
         self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
         self.n_steps = self.steps_per_epoch * self.loop.epochs
         self.upkeep = task.upkeep
-        self.restarts = restart_steps(self.n_steps, self._anchor_at())
+        self.restarts = self._restarts()
         self.loggers = loggers
         self.display = Display(
             console if fabric.is_global_zero else Console(quiet=True),
@@ -234,7 +234,7 @@ class Run:
             raise self._diverged(str(error)) from error
 
     def _keep_up(self, upkeep: Upkeep) -> None:
-        """Let features start anew, or limit them after the last step, where that is due."""
+        """Let features start anew, or put them right after the last step, where that is due."""
         decides, n_processes = self.fabric.is_global_zero, self.fabric.world_size
         which = self.restarts.get(self.position.step)
         if which == "all" or (which == "dead" and self.loop.revive):
@@ -247,19 +247,23 @@ class Run:
                 decides=decides,
                 n_processes=n_processes,
             )
-        if self.position.step == self.n_steps and self.loop.max_on_rate < 1:
-            limit_alike(
+        is_due = self.loop.keep_angles or self.loop.max_on_rate < 1
+        if self.position.step == self.n_steps and is_due:
+            finish_alike(
                 upkeep,
                 self._looked_at(),
+                keeps_angles=self.loop.keep_angles,
                 max_on_rate=self.loop.max_on_rate,
                 decides=decides,
                 n_processes=n_processes,
             )
 
-    def _anchor_at(self) -> float:
-        """After which share of the steps features are anchored: only those that can be zero."""
-        can_be_zero = self.upkeep and self.upkeep.encoders[0].nonnegative.gives_zeros
-        return self.loop.anchor_at if can_be_zero else 0
+    def _restarts(self) -> dict[int, Which]:
+        """After which steps features start anew: only those that can be off, or zero for all."""
+        transform = self.upkeep.encoders[0].nonnegative if self.upkeep else None
+        if transform is None or not transform.is_nonnegative:
+            return {}
+        return restart_steps(self.n_steps, self.loop.anchor_at if transform.gives_zeros else 0)
 
     def _looked_at(self, n_anchored: int = 0) -> Iterator[Batch]:
         """Some batches of the running epoch, the same in every process."""

@@ -75,6 +75,11 @@ class LoopSettings(Settings):
     """After the last step, thresholds are raised until no feature is on for more than this share of
     4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.
     Only for relu and rep_relu, and not with a gate nor in supervised tasks."""
+    keep_angles: bool = False
+    """Whether, after the last step, the last layer gets the nearest weights that keep the angles
+    between its inputs (a tight frame), so that neighbours by features are nearly those of what it
+    reads; each feature stays on for as many of 4,096 views as it was, or for max_on_rate. Only for
+    relu, rep_relu and identity, and not with a gate nor in supervised tasks."""
     clip_norm: float | None = Field(default=None, gt=0)
     """Gradients longer than this, over all weights together, are shortened to it."""
     accumulate: int = Field(default=1, ge=1)

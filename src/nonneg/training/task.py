@@ -57,7 +57,7 @@ class Task(Protocol):
 
     @property
     def upkeep(self) -> Upkeep | None:
-        """Of features that can be off; None where they cannot."""
+        """Of the features that are learnt; None where they are left as they come out."""
         ...
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:

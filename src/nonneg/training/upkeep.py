@@ -1,7 +1,7 @@
 """When are the features of a run put right, and how do all processes and copies agree on it?
 
-All features may start anew once while the run goes on, and dead ones several times; after it, those
-that are on too often are limited.
+All features may start anew once while the run goes on, and dead ones several times; after it the
+last layer may be made to keep angles, and features that are on too often are limited.
 """
 
 import math
@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from typing import Literal
 
 import torch
+from torch import Tensor
 from torch.optim import Optimizer
 
+from nonneg.angles import keep_angles
 from nonneg.pairs import Batch
-from nonneg.revival import anchor, excess, forget, last_layer, revive_dead
+from nonneg.revival import anchor, excess, forget, last_inputs, last_layer, revive_dead
 from nonneg.training.task import Upkeep
 
 # As shares of all steps: early enough to learn after it.
@@ -83,8 +85,7 @@ def restart_alike(
     last = last_layer(encoder)
     new = torch.zeros(encoder.n_features, dtype=torch.bool, device=last.weight.device)
     if decides:
-        hidden = torch.cat([encoder.encode(upkeep.views(batch)).hidden for batch in batches])
-        hidden, generator = hidden.to(last.weight.device), torch.Generator().manual_seed(seed)
+        hidden, generator = _hidden(upkeep, batches), torch.Generator().manual_seed(seed)
         new = (
             anchor(encoder, hidden, generator)
             if which == "all"
@@ -101,31 +102,45 @@ def restart_alike(
 
 
 @torch.no_grad()
-def limit_alike(
+def finish_alike(
     upkeep: Upkeep,
     batches: Iterable[Batch],
     *,
+    keeps_angles: bool,
     max_on_rate: float,
     decides: bool,
     n_processes: int,
 ) -> None:
-    """Let no feature be on for more than a share of the views, in all processes alike.
+    """Put the last layer right after the last step, in all processes alike.
 
-    Features that are never exactly zero are left as they are.
+    Features that are neither signed scores nor exactly zero below a threshold are left as they are;
+    signed ones have no threshold to limit them.
 
     Args:
         upkeep: The encoder; copies are left as they are.
-        batches: What is looked at; only read where it is decided.
-        max_on_rate: The share.
+        batches: What is looked at; only read where it is decided and needed.
+        keeps_angles: Whether scores are to keep the angles of what the last layer reads.
+        max_on_rate: The largest share of the views that a feature may be on for.
         decides: Whether this is the process that looks; the others take over what it did.
         n_processes: In all.
     """
     encoder = upkeep.encoders[0]
-    if not encoder.nonnegative.gives_zeros:
+    last, can_be_zero = last_layer(encoder), encoder.nonnegative.gives_zeros
+    if not can_be_zero and not (keeps_angles and encoder.nonnegative.kind == "identity"):
         return
-    bias = last_layer(encoder).bias
     if decides:
-        scores = torch.cat([encoder.encode(upkeep.views(batch)).scores for batch in batches])
-        bias.sub_(excess(scores, max_on_rate).to(bias))
+        inputs = last_inputs(encoder, _hidden(upkeep, batches)) if can_be_zero else None
+        if keeps_angles:
+            keep_angles(last, inputs)
+        if inputs is not None:
+            last.bias.sub_(excess(last(inputs), max_on_rate))
     if n_processes > 1:
-        torch.distributed.broadcast(bias.data, src=0)
+        for tensor in (last.weight.data, last.bias.data):
+            torch.distributed.broadcast(tensor, src=0)
+
+
+def _hidden(upkeep: Upkeep, batches: Iterable[Batch]) -> Tensor:
+    """The backbone's outputs of the views of some batches ``(n, h)``, where the encoder is."""
+    encoder = upkeep.encoders[0]
+    hidden = torch.cat([encoder.encode(upkeep.views(batch)).hidden for batch in batches])
+    return hidden.to(last_layer(encoder).weight.device)

@@ -7,10 +7,12 @@ from nonneg.experiments.reproduction.plan import IN_SHORT, Arm, Grid, Plan
 _THROUGH_THE_BACKBONE = (
     "loss.hidden_weight=0",
     "encoder.projector.input_norm=none",
+    "encoder.projector.n_features=2048",
     "training.anchor_at=0",
+    "training.keep_angles=false",
     "training.max_on_rate=1",
 )
-# What the presets of short runs have instead.
+# What the presets of short runs have instead, but for what they do with twice as many features.
 _BESIDE_THE_BACKBONE = (
     "loss.hidden_weight=1",
     "encoder.projector.input_norm=layer",
@@ -249,9 +251,9 @@ SUPERVISED = Plan(
     # The projector of a preset may be linear: no MLP. What short contrastive runs have besides was
     # found for linear ones.
     changes=(
+        *_THROUGH_THE_BACKBONE,
         "encoder.projector.hidden=[1024]",
         "encoder.projector.n_features=1024",
-        *_THROUGH_THE_BACKBONE,
     ),
     grid=Grid("optimizer.lr", 6e-3, 3.0, figure="classifier", section="classification"),
     paper={
