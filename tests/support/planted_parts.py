@@ -27,11 +27,12 @@ def noisy_pairs(batch):
     return batch.inputs + noise[:, :16], batch.inputs + noise[:, 16:]
 
 
-def encoder(kind="relu", norm="batch", seed=0):
+def encoder(kind="relu", norm="batch", seed=0, gate=None):
     settings = EncoderSettings(
         backbone=BackboneSettings(name="mlp", hidden=(32,)),
         projector=ProjectorSettings(hidden=(32,), n_features=24, norm=norm),
         nonnegative=kind,
+        gate=gate,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

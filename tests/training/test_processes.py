@@ -23,6 +23,7 @@ SETTINGS = [
     "loss.hidden_weight=1",
     "encoder.projector.input_norm=layer",
     "training.anchor_at=0.5",
+    "training.keep_angles=true",
     "training.max_on_rate=0.2",
     "training.epochs=3",
     "training.warmup_epochs=1",

@@ -1,4 +1,4 @@
-"""Upkeep in training: features are revived, anchored and limited, each where it makes sense."""
+"""Upkeep in training: features are revived, anchored, limited, put right, where it is of use."""
 
 import pytest
 import torch
@@ -110,9 +110,46 @@ def test_features_that_are_never_off_are_not_anchored(kind, tmp_path):
         assert torch.equal(ours, theirs)
 
 
+def unevenness(learner):
+    """The longest direction of the last layer over the shortest: 1 if it keeps all angles."""
+    lengths = torch.linalg.svdvals(learner.projector[-1].weight.detach())
+    return float(lengths[0] / lengths[-1])
+
+
+@pytest.mark.parametrize("kind", ["relu", "rep_relu", "identity", "softplus", "gelu"])
+def test_scores_keep_angles_if_asked_to(kind, tmp_path):
+    for keep in (False, True):
+        learner, out = encoder(kind), tmp_path / str(keep)
+        runs = config(epochs=2, keep_angles=keep)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+        if keep and kind not in ("softplus", "gelu"):
+            assert unevenness(learner) == pytest.approx(1, abs=1e-4)
+        else:
+            assert unevenness(learner) > 1.2
+
+
+def test_features_that_keep_angles_are_limited_too_and_still_readable(tmp_path):
+    learner, test = encoder(), planted(seed=1)
+    runs = config(keep_angles=True, max_on_rate=0.1)
+    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    assert unevenness(learner) == pytest.approx(1, abs=1e-4)
+    assert largest_on_rate(learner) < 0.15
+    features = learner.encode(test).features
+    assert metrics.class_consistency(features, test.labels).value > 0.8
+
+
+def test_a_gate_leaves_the_last_layer_as_it_is(tmp_path):
+    learners = [encoder(gate={"prior": 0.8}), encoder(gate={"prior": 0.8})]
+    for learner, keep in zip(learners, (False, True), strict=True):
+        runs, out = config(epochs=2, keep_angles=keep), tmp_path / str(keep)
+        nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
+    for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
+        assert torch.equal(ours, theirs)
+
+
 def test_a_resumed_run_has_the_same_upkeep(tmp_path, monkeypatch):
-    """Stopped before and after features are anchored, revived and limited."""
-    runs = config(max_on_rate=0.1, anchor_at=0.3)
+    """Stopped before and after features are anchored, revived, put right and limited."""
+    runs = config(max_on_rate=0.1, anchor_at=0.3, keep_angles=True)
     whole = mostly_dead()
     nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
     n_steps = read_history(tmp_path / "whole")[-1]["step"]

@@ -1,0 +1,90 @@
+"""Weights that keep angles: closed forms, the nearest of all, and on-rates that stay."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from nonneg.angles import keep_angles, nearest_frame
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def layer(n_features=30, width=6, seed=0):
+    last = nn.Linear(width, n_features)
+    with torch.no_grad():
+        # Long in one direction, as a loss that pulls views together makes it.
+        last.weight.copy_(drawn(n_features, width, seed=seed) * torch.tensor([9.0] + [1.0] * 5))
+        last.bias.copy_(drawn(n_features, seed=seed + 1) - 1)
+    return last
+
+
+def test_a_frame_keeps_every_angle_and_the_length_altogether():
+    weight = layer().weight.detach()
+    frame = nearest_frame(weight)
+    x, y = drawn(2, 6, seed=3)
+    cosine = nn.functional.cosine_similarity
+    torch.testing.assert_close(cosine(frame @ x, frame @ y, dim=0), cosine(x, y, dim=0))
+    assert abs(cosine(weight @ x, weight @ y, dim=0) - cosine(x, y, dim=0)) > 0.1
+    torch.testing.assert_close(frame.norm(), weight.norm())
+
+
+def test_of_two_columns_the_frame_is_known():
+    """Columns (a, 0, …) and (0, b, …) get the root of the mean square of a and b."""
+    frame = nearest_frame(torch.tensor([[5.0, 0.0], [0.0, 0.5], [0.0, 0.0]]))
+    length = math.sqrt((25 + 0.25) / 2)
+    assert frame.flatten().tolist() == pytest.approx([length, 0, 0, length, 0, 0])
+
+
+def test_no_other_frame_is_nearer():
+    weight = layer().weight.detach()
+    best = nearest_frame(weight)
+    for seed in range(20):
+        turn = torch.matrix_exp(0.05 * (drawn(6, 6, seed=seed) - drawn(6, 6, seed=seed).T))
+        assert (best - weight).norm() < (best @ turn - weight).norm()
+
+
+def test_what_is_a_frame_already_stays_and_columns_may_turn():
+    weight = layer().weight.detach()
+    frame = nearest_frame(weight)
+    torch.testing.assert_close(nearest_frame(frame), frame)
+    turn = torch.linalg.qr(drawn(6, 6)).Q
+    torch.testing.assert_close(nearest_frame(weight @ turn), frame @ turn)
+
+
+def test_with_fewer_features_than_columns_rows_become_orthogonal():
+    frame = nearest_frame(drawn(3, 8))
+    gram = frame @ frame.T
+    torch.testing.assert_close(gram, gram[0, 0] * torch.eye(3))
+
+
+def test_features_are_on_as_often_as_before_also_never_and_always():
+    last, inputs = layer(), drawn(400, 6, seed=5)
+    with torch.no_grad():
+        last.bias[0], last.bias[1] = -1e3, 1e3
+    before = (last(inputs) > 0).sum(dim=0)
+    weight = last.weight.clone()
+    keep_angles(last, inputs)
+    assert torch.equal((last(inputs) > 0).sum(dim=0), before)
+    assert before[:2].tolist() == [0, 400]
+    assert not torch.equal(last.weight, weight)
+
+
+def test_signed_scores_keep_their_bias():
+    last = layer()
+    bias = last.bias.clone()
+    keep_angles(last, None)
+    assert torch.equal(last.bias, bias)
+    gram = last.weight.T @ last.weight
+    torch.testing.assert_close(gram, gram[0, 0] * torch.eye(6), atol=1e-4, rtol=1e-4)
+
+
+def test_weights_that_are_no_numbers_are_left_for_the_run_to_report():
+    last = layer()
+    with torch.no_grad():
+        last.weight[0, 0] = math.nan
+    keep_angles(last, drawn(10, 6))
+    assert last.weight.isnan().sum() == 1
