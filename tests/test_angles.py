@@ -55,6 +55,18 @@ def test_what_is_a_frame_already_stays_and_columns_may_turn():
     torch.testing.assert_close(nearest_frame(weight @ turn), frame @ turn)
 
 
+def test_a_direction_that_is_not_seen_stays_unseen():
+    """Whatever rounding says of it: two processes would disagree."""
+    weight = drawn(30, 6)
+    weight[:, 2] = 1e-9 * drawn(30, seed=1)
+    frame = nearest_frame(weight)
+    assert frame[:, 2].abs().max() < 1e-7
+    seen = frame[:, [0, 1, 3, 4, 5]]
+    gram = seen.T @ seen
+    torch.testing.assert_close(gram, gram[0, 0] * torch.eye(5), atol=1e-4, rtol=1e-4)
+    assert nearest_frame(torch.zeros(4, 3)).abs().max() == 0
+
+
 def test_with_fewer_features_than_columns_rows_become_orthogonal():
     frame = nearest_frame(drawn(3, 8))
     gram = frame @ frame.T

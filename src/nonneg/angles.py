@@ -16,9 +16,9 @@ _AT_ONCE = 4096
 def nearest_frame(weight: Tensor) -> Tensor:
     """The nearest weights of equal singular values, as long altogether as the given ones.
 
-    With at least as many rows as columns they are a tight frame: ``WᵀW`` is a multiple of the
-    identity, so that ``Wx`` and ``Wy`` have the angle of x and y. With fewer they keep the angles
-    of what they can tell apart.
+    They are a tight frame: ``WᵀW`` is a multiple of the identity, so that ``Wx`` and ``Wy`` have
+    the angle of x and y. Directions that the given weights do not see stay unseen: there may be
+    such, always with fewer rows than columns.
 
     Args:
         weight: ``(d, h)``.
@@ -30,7 +30,10 @@ def nearest_frame(weight: Tensor) -> Tensor:
                 [0.0000, 0.0000]])
     """
     left, lengths, right = torch.linalg.svd(weight.double(), full_matrices=False)
-    frame: Tensor = left @ right * lengths.square().mean().sqrt()
+    # Of a length that is only rounding the sign is too; the same tolerance as for a matrix's rank.
+    seen = lengths > max(weight.shape) * torch.finfo(weight.dtype).eps * lengths[0]
+    length = (lengths[seen].square().sum() / seen.sum().clamp_min(1)).sqrt()
+    frame: Tensor = left[:, seen] @ right[seen] * length
     return frame.to(weight)
 
 

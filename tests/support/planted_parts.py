@@ -27,10 +27,10 @@ def noisy_pairs(batch):
     return batch.inputs + noise[:, :16], batch.inputs + noise[:, 16:]
 
 
-def encoder(kind="relu", norm="batch", seed=0, gate=None):
+def encoder(kind="relu", norm="batch", seed=0, gate=None, n_features=24):
     settings = EncoderSettings(
         backbone=BackboneSettings(name="mlp", hidden=(32,)),
-        projector=ProjectorSettings(hidden=(32,), n_features=24, norm=norm),
+        projector=ProjectorSettings(hidden=(32,), n_features=n_features, norm=norm),
         nonnegative=kind,
         gate=gate,
     )

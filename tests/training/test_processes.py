@@ -19,6 +19,7 @@ SETTINGS = [
     "encoder.backbone.width=8",
     "encoder.backbone.norm=group",
     "encoder.projector.norm=layer",
+    "encoder.projector.hidden=[32]",
     "encoder.projector.n_features=32",
     "loss.hidden_weight=1",
     "encoder.projector.input_norm=layer",

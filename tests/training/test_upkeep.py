@@ -119,7 +119,7 @@ def unevenness(learner):
 @pytest.mark.parametrize("kind", ["relu", "rep_relu", "identity", "softplus", "gelu"])
 def test_scores_keep_angles_if_asked_to(kind, tmp_path):
     for keep in (False, True):
-        learner, out = encoder(kind), tmp_path / str(keep)
+        learner, out = encoder(kind, n_features=40), tmp_path / str(keep)
         runs = config(epochs=2, keep_angles=keep)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
         if keep and kind not in ("softplus", "gelu"):
@@ -129,7 +129,7 @@ def test_scores_keep_angles_if_asked_to(kind, tmp_path):
 
 
 def test_features_that_keep_angles_are_limited_too_and_still_readable(tmp_path):
-    learner, test = encoder(), planted(seed=1)
+    learner, test = encoder(n_features=40), planted(seed=1)
     runs = config(keep_angles=True, max_on_rate=0.1)
     nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
     assert unevenness(learner) == pytest.approx(1, abs=1e-4)
@@ -138,8 +138,15 @@ def test_features_that_keep_angles_are_limited_too_and_still_readable(tmp_path):
     assert metrics.class_consistency(features, test.labels).value > 0.8
 
 
+def test_too_few_features_to_keep_angles_are_refused_before_anything_is_written(tmp_path):
+    runs = config(keep_angles=True)
+    with pytest.raises(ValueError, match=r"as the last layer has inputs \(32\), got 24"):
+        nonneg.train(encoder(), planted(), noisy_pairs, runs, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_gate_leaves_the_last_layer_as_it_is(tmp_path):
-    learners = [encoder(gate={"prior": 0.8}), encoder(gate={"prior": 0.8})]
+    learners = [encoder(gate={"prior": 0.8}, n_features=40) for _ in range(2)]
     for learner, keep in zip(learners, (False, True), strict=True):
         runs, out = config(epochs=2, keep_angles=keep), tmp_path / str(keep)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
@@ -150,16 +157,18 @@ def test_a_gate_leaves_the_last_layer_as_it_is(tmp_path):
 def test_a_resumed_run_has_the_same_upkeep(tmp_path, monkeypatch):
     """Stopped before and after features are anchored, revived, put right and limited."""
     runs = config(max_on_rate=0.1, anchor_at=0.3, keep_angles=True)
-    whole = mostly_dead()
+    whole = mostly_dead(n_features=40)
     nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
     n_steps = read_history(tmp_path / "whole")[-1]["step"]
     for stop in (n_steps // 4, round(n_steps / 3), n_steps - 1, n_steps):
         asked = Run._asked_to_stop
         monkeypatch.setattr(Run, "_asked_to_stop", lambda run, n=stop: run.position.step == n)
         out = tmp_path / str(stop)
-        nonneg.train(mostly_dead(), planted(), noisy_pairs, runs, out=out, console=QUIET)
+        nonneg.train(
+            mostly_dead(n_features=40), planted(), noisy_pairs, runs, out=out, console=QUIET
+        )
         monkeypatch.setattr(Run, "_asked_to_stop", asked)
-        learner = mostly_dead()
+        learner = mostly_dead(n_features=40)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, resume=True, console=QUIET)
         for ours, theirs in zip(learner.parameters(), whole.parameters(), strict=True):
             assert torch.equal(ours, theirs)

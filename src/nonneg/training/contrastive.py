@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoded, Encoder
 from nonneg.losses.distributed import centred
 from nonneg.pairs import Batch, Pairs
+from nonneg.revival import last_layer
 from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective
@@ -39,6 +40,13 @@ class Contrastive:
             raise ValueError("loss=supervised_contrastive learns from labels; the data has none")
         if encoder.gate is not None and config.training.chunk_size is not None:
             raise ValueError("training.chunk_size does not go with encoder.gate; leave one out")
+        n_inputs = last_layer(encoder).in_features
+        if config.training.keep_angles and encoder.n_features < n_inputs:
+            raise ValueError(
+                f"training.keep_angles needs at least as many features as the last layer has "
+                f"inputs ({n_inputs}), got {encoder.n_features}; raise "
+                "encoder.projector.n_features or leave it out"
+            )
         if encoder.settings.frozen and config.loss.hidden_weight:
             raise ValueError(
                 "loss.hidden_weight teaches the backbone, which encoder.frozen keeps as it is; set "

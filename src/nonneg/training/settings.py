@@ -78,8 +78,9 @@ class LoopSettings(Settings):
     keep_angles: bool = False
     """Whether, after the last step, the last layer gets the nearest weights that keep the angles
     between its inputs (a tight frame), so that neighbours by features are nearly those of what it
-    reads; each feature stays on for as many of 4,096 views as it was, or for max_on_rate. Only for
-    relu, rep_relu and identity, and not with a gate nor in supervised tasks."""
+    reads; each feature stays on for as many of 4,096 views as it was, or for max_on_rate. Needs at
+    least as many features as that layer has inputs. Only for relu, rep_relu and identity, and not
+    with a gate nor in supervised tasks."""
     clip_norm: float | None = Field(default=None, gt=0)
     """Gradients longer than this, over all weights together, are shortened to it."""
     accumulate: int = Field(default=1, ge=1)
