@@ -27,7 +27,9 @@ SETTINGS = [
     "training.epochs=2",
     "training.warmup_epochs=1",
     "training.anchor_at=0",
+    "training.keep_angles=false",
     "training.max_on_rate=1",
+    "encoder.projector.n_features=2048",
     "loss.hidden_weight=0",
 ]
 WAYS = {

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import nonneg.angles
 from nonneg.angles import keep_angles, nearest_frame
 
 
@@ -56,7 +57,7 @@ def test_what_is_a_frame_already_stays_and_columns_may_turn():
 
 
 def test_a_direction_that_is_not_seen_stays_unseen():
-    """Whatever rounding says of it: two processes would disagree."""
+    """Whatever rounding says of it: the same run would end in another way."""
     weight = drawn(30, 6)
     weight[:, 2] = 1e-9 * drawn(30, seed=1)
     frame = nearest_frame(weight)
@@ -73,16 +74,41 @@ def test_with_fewer_features_than_columns_rows_become_orthogonal():
     torch.testing.assert_close(gram, gram[0, 0] * torch.eye(3))
 
 
-def test_features_are_on_as_often_as_before_also_never_and_always():
+@pytest.mark.parametrize("at_once", [7, 1024])
+def test_features_are_on_as_often_as_before_also_never_and_always(at_once, monkeypatch):
+    monkeypatch.setattr(nonneg.angles, "AT_ONCE", at_once)
     last, inputs = layer(), drawn(400, 6, seed=5)
     with torch.no_grad():
         last.bias[0], last.bias[1] = -1e3, 1e3
     before = (last(inputs) > 0).sum(dim=0)
-    weight = last.weight.clone()
+    dead, others = last.weight[0].clone(), last.weight[1:].clone()
     keep_angles(last, inputs)
     assert torch.equal((last(inputs) > 0).sum(dim=0), before)
+    # Nor are they on the edge of the opposite: other samples are like these.
+    fresh = (last(drawn(4000, 6, seed=6)) > 0).sum(dim=0)
+    assert fresh[:2].tolist() == [0, 4000]
     assert before[:2].tolist() == [0, 400]
-    assert not torch.equal(last.weight, weight)
+    assert torch.equal(last.weight[0], dead)
+    assert last.bias[0] == -1e3
+    assert not (last.weight[1:] == others).any()
+    gram = last.weight[1:].T @ last.weight[1:]
+    torch.testing.assert_close(gram, gram[0, 0] * torch.eye(6), atol=1e-4, rtol=1e-4)
+
+
+def test_where_samples_are_equal_features_are_on_for_no_more_than_before():
+    """Half of them are all zero, and lie on the edge of many features."""
+    last, inputs = layer(), drawn(400, 6, seed=5)
+    inputs[200:] = 0
+    before = (last(inputs) > 0).sum(dim=0)
+    keep_angles(last, inputs)
+    assert ((last(inputs) > 0).sum(dim=0) <= before).all()
+
+
+def test_many_features_see_what_few_would():
+    """Lengths that differ by a thousand are no rounding, however many rows there are."""
+    weight = drawn(16384, 4) * torch.tensor([1e3, 1.0, 1.0, 1.0])
+    gram = nearest_frame(weight).T @ nearest_frame(weight)
+    torch.testing.assert_close(gram / gram[0, 0], torch.eye(4), atol=1e-4, rtol=1e-4)
 
 
 def test_signed_scores_keep_their_bias():

@@ -9,8 +9,8 @@ ROOT = Path(nonneg.__file__).parent
 
 # Each part may import from the layers above its own line, and from itself.
 LAYERS = [
-    {"files", "settings", "nonnegative", "angles"},
-    {"feature_file", "encoder_folder"},
+    {"files", "settings", "nonnegative", "thresholds"},
+    {"feature_file", "encoder_folder", "angles"},
     {"data", "losses", "metrics", "backbones", "projector", "gate"},
     {"encoder", "pairs", "telling_words"},
     {"revival"},

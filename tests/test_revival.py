@@ -3,7 +3,7 @@ from torch import nn
 
 from nonneg import Encoder, EncoderSettings
 from nonneg.projector import ProjectorSettings
-from nonneg.revival import anchor, excess, forget, revive_dead
+from nonneg.revival import anchor, forget, revive_dead
 from nonneg.training.optimizers import optimizer
 from nonneg.training.settings import OptimizerSettings
 
@@ -110,23 +110,3 @@ def test_equal_samples_do_not_keep_a_feature_off():
     same = HIDDEN[:1].expand(100, -1) + torch.eye(100, 6)
     revive_dead([(encoder, same)], torch.Generator().manual_seed(1), max_dead_rate=0.5)
     assert ((encoder(same).features > 0).sum(dim=0)[:30] > 0).all()
-
-
-def test_a_feature_that_is_on_too_often_is_on_for_its_share_afterwards():
-    scores = torch.randn(500, 40, generator=torch.Generator().manual_seed(2)) - 0.8
-    n_before = (scores > 0).sum(dim=0)
-    assert (n_before > 100).any()
-    assert (n_before < 100).any()
-    n_after = (scores - excess(scores, 0.2) > 0).sum(dim=0)
-    assert torch.equal(n_after, n_before.clamp_max(100))
-
-
-def test_what_is_on_for_few_enough_stays_to_the_bit():
-    scores = torch.tensor([[3.0], [2.0], [-1e-9], [-1.0]])
-    assert excess(scores, 0.5).tolist() == [0.0]
-    assert excess(scores, 1.0).tolist() == [0.0]
-    assert excess(scores, 0.01).tolist() == [2.5]  # less than one sample
-
-
-def test_of_equal_scores_at_the_edge_none_stays():
-    assert excess(torch.tensor([[5.0], [2.0], [2.0], [-1.0]]), 0.5).tolist() == [2.0]

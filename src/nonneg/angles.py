@@ -1,4 +1,4 @@
-"""Can features compare samples as the backbone does? With weights that keep its angles.
+"""Can features compare samples as that does which they read? With weights that keep its angles.
 
 Scores are a linear map of what the last layer reads. A loss that pulls views together makes this
 map long in a few directions and short in all others, and neighbours by features are then those
@@ -9,7 +9,7 @@ close to what it has learnt, and the angles between samples as they were.
 import torch
 from torch import Tensor, nn
 
-_AT_ONCE = 4096
+from nonneg.thresholds import AT_ONCE, thresholds
 
 
 @torch.no_grad()
@@ -29,9 +29,10 @@ def nearest_frame(weight: Tensor) -> Tensor:
                 [0.0000, 2.2361],
                 [0.0000, 0.0000]])
     """
-    left, lengths, right = torch.linalg.svd(weight.double(), full_matrices=False)
-    # Of a length that is only rounding the sign is too; the same tolerance as for a matrix's rank.
-    seen = lengths > max(weight.shape) * torch.finfo(weight.dtype).eps * lengths[0]
+    # Not every device has float64.
+    left, lengths, right = torch.linalg.svd(weight.cpu().double(), full_matrices=False)
+    # Of a length that is only rounding of the weights the direction is too.
+    seen = lengths > 32 * torch.finfo(torch.float32).eps * lengths.norm()
     length = (lengths[seen].square().sum() / seen.sum().clamp_min(1)).sqrt()
     frame: Tensor = left[:, seen] @ right[seen] * length
     return frame.to(weight)
@@ -42,25 +43,36 @@ def keep_angles(last: nn.Linear, inputs: Tensor | None) -> None:
     """Give a layer the nearest weights that keep angles, and features the on-rates that they had.
 
     Args:
-        last: Changes in place.
+        last: Changes in place. The bias is no part of what keeps angles.
         inputs: What it reads of some samples ``(n, h)``: each score is then above zero for as many
-            of them as before. None for signed scores, whose bias stays as it is.
+            of them as before, or for fewer where several are equal at the edge. Scores that are
+            above zero for none keep their weights and bias. None for signed scores, which all get
+            new weights and keep their bias.
     """
     if not torch.isfinite(last.weight).all():
         return  # the run has diverged, and says so where it measures
-    before = last.weight.clone()
-    last.weight.copy_(nearest_frame(before))
     if inputs is None:
+        last.weight.copy_(nearest_frame(last.weight))
         return
-    for rows in torch.arange(len(before), device=before.device).split(_AT_ONCE):
-        n_on = (inputs @ before[rows].T + last.bias[rows] > 0).sum(dim=0)
-        last.bias[rows] = -_thresholds(inputs @ last.weight[rows].T, n_on)
+    every = torch.arange(len(last.weight), device=last.weight.device)
+    n_on = torch.cat(
+        [(_scores(last, inputs, rows) > 0).sum(dim=0) for rows in every.split(AT_ONCE)]
+    )
+    alive = every[n_on > 0]
+    before = last.weight[alive]
+    after = nearest_frame(before)
+    growth = after.norm(dim=1) / before.norm(dim=1).clamp_min(torch.finfo(before.dtype).tiny)
+    for part in torch.arange(len(alive), device=alive.device).split(AT_ONCE):
+        rows = alive[part]
+        least = _scores(last, inputs, rows).amin(dim=0)
+        last.weight[rows], last.bias[rows] = after[part], 0.0
+        scores = _scores(last, inputs, rows)
+        # What is on for all stays as far above zero as it was.
+        for_all = scores.amin(dim=0) - least * growth[part]
+        for_some = thresholds(scores, n_on[rows].clamp_max(len(inputs) - 1))
+        last.bias[rows] = -torch.where(n_on[rows] == len(inputs), for_all, for_some)
 
 
-def _thresholds(scores: Tensor, n_on: Tensor) -> Tensor:
-    """Halfway between the last score that is on and the next: ``(d,)`` for scores ``(n, d)``."""
-    ordered = scores.sort(dim=0, descending=True).values
-    margin = 1e-3 * scores.abs().amax(dim=0, keepdim=True).clamp_min(1e-6)
-    edged = torch.cat([ordered[:1] + margin, ordered, ordered[-1:] - margin])  # (n + 2, d)
-    places = torch.stack([n_on, n_on + 1])  # (2, d)
-    return edged.gather(0, places).mean(dim=0)
+def _scores(last: nn.Linear, inputs: Tensor, rows: Tensor) -> Tensor:
+    """Those of some features ``(n, len(rows))``."""
+    return nn.functional.linear(inputs, last.weight[rows], last.bias[rows])

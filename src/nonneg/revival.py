@@ -1,7 +1,4 @@
-"""Where does a feature start, and what becomes of one that is off for all, or on for too many?
-
-It starts, or starts anew, at one of the samples; if it is on too often it gets a higher threshold.
-"""
+"""Where does a feature start, and start anew if it is off for all? At one of the samples."""
 
 from collections.abc import Sequence
 
@@ -12,12 +9,12 @@ from torch.optim import Optimizer
 from nonneg.encoder import Encoder
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.rows import unit_rows
+from nonneg.thresholds import AT_ONCE
 
 # The share of samples that a feature is on for when it starts: one of the few that were dead, or
 # one of all. All together have to leave no sample without features.
 _REVIVED_ON_RATE = 0.01
 _ANCHORED_ON_RATE = 0.05
-_AT_ONCE = 4096
 
 
 @torch.no_grad()
@@ -76,31 +73,9 @@ def anchor(encoder: Encoder, hidden: Tensor, generator: torch.Generator) -> Tens
     chosen = torch.randperm(len(inputs), generator=generator)[:n_features].to(inputs.device)
     length = last.weight.norm(dim=1).median()
     # In parts: there may be as many samples as features, and very many of both.
-    for rows in torch.arange(len(chosen), device=inputs.device).split(_AT_ONCE):
+    for rows in torch.arange(len(chosen), device=inputs.device).split(AT_ONCE):
         _point(last, inputs, rows, chosen[rows], length=length, on_rate=_ANCHORED_ON_RATE)
     return torch.arange(n_features, device=inputs.device) < len(chosen)
-
-
-def excess(scores: Tensor, max_on_rate: float) -> Tensor:
-    """By how much scores have to fall until none is above zero for more than a share of samples.
-
-    Args:
-        scores: ``(n, d)``, of samples.
-        max_on_rate: The share; one sample is allowed where it is less than that.
-
-    Returns:
-        ``(d,)``: 0 where few enough are above zero, else halfway between the last score that stays
-        above zero and the next. Where these two are equal, none of their like stays.
-
-    Example:
-        >>> excess(torch.tensor([[4.0, 1.0], [2.0, -1.0], [1.0, -2.0], [-1.0, -3.0]]), 0.5)
-        tensor([1.5000, 0.0000])
-    """
-    n_on = max(1, int(max_on_rate * len(scores)))
-    if n_on >= len(scores):
-        return torch.zeros_like(scores[0])
-    last_on, first_off = scores.topk(n_on + 1, dim=0).values[-2:]
-    return torch.where(first_off > 0, (last_on + first_off) / 2, 0.0)
 
 
 @torch.no_grad()

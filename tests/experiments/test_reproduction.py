@@ -272,14 +272,15 @@ def test_the_mlp_of_supervised_runs_has_a_hidden_layer(tmp_path):
 
 
 @pytest.mark.parametrize("preset", ["fashion-mnist", "cifar10-small"])
-def test_sensitivity_has_the_presets_own_recipe_among_its_arms(preset, tmp_path):
+def test_sensitivity_has_the_presets_way_but_width_and_angles_among_its_arms(preset, tmp_path):
     plan = PLANS["sensitivity"]
     lab = Laboratory(preset, tmp_path, changes=plan.changes)
     arms = {arm.name: lab.experiment(arm, 0) for arm in plan.arms}
     assert arms["NCL"].loss.hidden_weight == 0
     recipe = "projector beside the backbone"
-    assert arms[f"{recipe}, NCL"] == read_experiment(preset)[1]
-    assert arms[f"{recipe}, CL"] == read_experiment(f"{preset}-cl")[1]
+    others = ["training.keep_angles=false", "encoder.projector.n_features=2048"]
+    assert arms[f"{recipe}, NCL"] == read_experiment(preset, others)[1]
+    assert arms[f"{recipe}, CL"] == read_experiment(f"{preset}-cl", others)[1]
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))

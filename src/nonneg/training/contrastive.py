@@ -18,6 +18,7 @@ from nonneg.training.monitor import collapse_warning, measurements, progress_rat
 from nonneg.training.objectives import objective
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Engine, Prepare, Upkeep
+from nonneg.training.upkeep import can_keep_angles
 
 
 class Contrastive:
@@ -40,13 +41,14 @@ class Contrastive:
             raise ValueError("loss=supervised_contrastive learns from labels; the data has none")
         if encoder.gate is not None and config.training.chunk_size is not None:
             raise ValueError("training.chunk_size does not go with encoder.gate; leave one out")
-        n_inputs = last_layer(encoder).in_features
-        if config.training.keep_angles and encoder.n_features < n_inputs:
-            raise ValueError(
-                f"training.keep_angles needs at least as many features as the last layer has "
-                f"inputs ({n_inputs}), got {encoder.n_features}; raise "
-                "encoder.projector.n_features or leave it out"
-            )
+        if config.training.keep_angles and can_keep_angles(encoder):
+            n_inputs = last_layer(encoder).in_features
+            if encoder.n_features < n_inputs:
+                raise ValueError(
+                    "training.keep_angles needs at least as many features as the last layer has "
+                    f"inputs ({n_inputs}), got {encoder.n_features}; raise "
+                    "encoder.projector.n_features or set training.keep_angles=false"
+                )
         if encoder.settings.frozen and config.loss.hidden_weight:
             raise ValueError(
                 "loss.hidden_weight teaches the backbone, which encoder.frozen keeps as it is; set "

@@ -259,7 +259,7 @@ class Run:
             )
 
     def _restarts(self) -> dict[int, Which]:
-        """After which steps features start anew: only those that can be off, or zero for all."""
+        """After which steps features start anew; signed ones never do."""
         transform = self.upkeep.encoders[0].nonnegative if self.upkeep else None
         if transform is None or not transform.is_nonnegative:
             return {}

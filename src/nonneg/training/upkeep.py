@@ -13,8 +13,10 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from nonneg.angles import keep_angles
+from nonneg.encoder import Encoder
 from nonneg.pairs import Batch
-from nonneg.revival import anchor, excess, forget, last_inputs, last_layer, revive_dead
+from nonneg.revival import anchor, forget, last_inputs, last_layer, revive_dead
+from nonneg.thresholds import limit
 from nonneg.training.task import Upkeep
 
 # As shares of all steps: early enough to learn after it.
@@ -101,6 +103,12 @@ def restart_alike(
     forget(optimizer, last, new)
 
 
+def can_keep_angles(encoder: Encoder) -> bool:
+    """Whether features are the scores, or the scores above thresholds that can be set anew."""
+    transform = encoder.nonnegative
+    return encoder.gate is None and (transform.gives_zeros or transform.kind == "identity")
+
+
 @torch.no_grad()
 def finish_alike(
     upkeep: Upkeep,
@@ -113,8 +121,7 @@ def finish_alike(
 ) -> None:
     """Put the last layer right after the last step, in all processes alike.
 
-    Features that are neither signed scores nor exactly zero below a threshold are left as they are;
-    signed ones have no threshold to limit them.
+    Only what is exactly zero below a threshold is limited; angles are kept where they can be.
 
     Args:
         upkeep: The encoder; copies are left as they are.
@@ -125,15 +132,14 @@ def finish_alike(
         n_processes: In all.
     """
     encoder = upkeep.encoders[0]
-    last, can_be_zero = last_layer(encoder), encoder.nonnegative.gives_zeros
-    if not can_be_zero and not (keeps_angles and encoder.nonnegative.kind == "identity"):
-        return
+    last = last_layer(encoder)
     if decides:
-        inputs = last_inputs(encoder, _hidden(upkeep, batches)) if can_be_zero else None
-        if keeps_angles:
+        inputs = None
+        if encoder.nonnegative.gives_zeros:
+            inputs = last_inputs(encoder, _hidden(upkeep, batches))
+            limit(last, inputs, max_on_rate)
+        if keeps_angles and can_keep_angles(encoder):
             keep_angles(last, inputs)
-        if inputs is not None:
-            last.bias.sub_(excess(last(inputs), max_on_rate))
     if n_processes > 1:
         for tensor in (last.weight.data, last.bias.data):
             torch.distributed.broadcast(tensor, src=0)

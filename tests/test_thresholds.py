@@ -1,0 +1,51 @@
+"""Thresholds: so many samples above them, ties, and features that are on too often."""
+
+import pytest
+import torch
+from torch import nn
+
+import nonneg.thresholds
+from nonneg.thresholds import limit, thresholds
+
+
+def passing(scores):
+    """A layer that gives the scores of samples which are rows of the identity."""
+    last = nn.Linear(len(scores), scores.shape[1])
+    with torch.no_grad():
+        last.weight.copy_(scores.T)
+        last.bias.zero_()
+    return last, torch.eye(len(scores))
+
+
+def test_so_many_scores_are_above_their_threshold():
+    scores = torch.randn(200, 30, generator=torch.Generator().manual_seed(0))
+    n_on = torch.randint(1, 200, (30,), generator=torch.Generator().manual_seed(1))
+    assert torch.equal((scores > thresholds(scores, n_on)).sum(dim=0), n_on)
+
+
+def test_of_equal_scores_at_the_edge_none_is_on():
+    scores = torch.tensor([[5.0], [2.0], [2.0], [-1.0]])
+    found = thresholds(scores, torch.tensor([2]))
+    assert 2 < found < 2.001
+    zeros = thresholds(torch.zeros(4, 1), torch.tensor([2]))
+    assert 0 < zeros < 1e-6
+
+
+@pytest.mark.parametrize("at_once", [7, 1024])
+def test_a_feature_that_is_on_too_often_is_on_for_its_share_afterwards(at_once, monkeypatch):
+    monkeypatch.setattr(nonneg.thresholds, "AT_ONCE", at_once)
+    scores = torch.randn(500, 40, generator=torch.Generator().manual_seed(2)) - 0.8
+    last, samples = passing(scores)
+    n_before = (last(samples) > 0).sum(dim=0)
+    assert (n_before > 100).any()
+    assert (n_before < 100).any()
+    limit(last, samples, 0.2)
+    assert torch.equal((last(samples) > 0).sum(dim=0), n_before.clamp_max(100))
+
+
+def test_what_is_on_for_few_enough_stays_to_the_bit():
+    scores = torch.tensor([[3.0], [2.0], [-1e-9], [-1.0]])
+    for rate, bias in ((0.5, 0.0), (1.0, 0.0), (0.01, -2.5)):  # the last is less than one sample
+        last, samples = passing(scores)
+        limit(last, samples, rate)
+        assert last.bias.tolist() == [bias]
