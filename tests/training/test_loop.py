@@ -118,9 +118,9 @@ def test_two_batches_accumulated_are_one_step_of_their_mean_gradient(tmp_path):
 
 def test_with_all_of_the_weight_both_methods_have_the_same_backbone(tmp_path):
     """Only the projector knows the transform, and it leaves the backbone in peace."""
-    learners = [encoder("identity"), encoder("relu")]
+    learners = [encoder("identity", n_features=40), encoder("relu", n_features=40)]
     for learner in learners:
-        runs = config(epochs=3, anchor_at=0.3, max_on_rate=0.2)
+        runs = config(epochs=3, anchor_at=0.3, keep_angles=True, max_on_rate=0.2)
         runs = runs.model_copy(update={"loss": LossSettings(temperature=0.2, hidden_weight=1)})
         out = tmp_path / learner.settings.nonnegative
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)

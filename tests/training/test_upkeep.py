@@ -5,7 +5,7 @@ import torch
 from planted_parts import QUIET, config, encoder, noisy_pairs, planted
 
 import nonneg
-from nonneg import metrics
+from nonneg import Encoder, metrics
 from nonneg.data import ArrayData
 from nonneg.training import LossSettings, read_history
 from nonneg.training.run import Run
@@ -126,6 +126,21 @@ def test_scores_keep_angles_if_asked_to(kind, tmp_path):
             assert unevenness(learner) == pytest.approx(1, abs=1e-4)
         else:
             assert unevenness(learner) > 1.2
+
+
+@pytest.mark.parametrize("way", ["queue", "frozen", "chunks"])
+def test_angles_are_kept_however_a_run_learns(way, tmp_path):
+    learner, runs = encoder("identity", n_features=40), config(epochs=2, keep_angles=True)
+    if way == "queue":
+        settings = LossSettings(name="queue", temperature=0.2, queue_size=256)
+        runs = runs.model_copy(update={"loss": settings})
+    if way == "frozen":
+        settings = learner.settings.model_copy(update={"backbone": None, "frozen": True})
+        learner = Encoder(settings, (16,), backbone=learner.backbone)
+    if way == "chunks":
+        runs = config(epochs=2, keep_angles=True, chunk_size=64)
+    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    assert unevenness(learner) == pytest.approx(1, abs=1e-4)
 
 
 def test_features_that_keep_angles_are_limited_too_and_still_readable(tmp_path):
