@@ -1,10 +1,11 @@
 """Does NCL give readable features without loss? Each bar of the recipe, from the tables' figures.
 
-python -m benchmarks.bars, after ``nonneg reproduce`` for properties, transfer, disentanglement and
-selection.
+python -m benchmarks.bars [folder], after ``nonneg reproduce`` for properties, transfer,
+disentanglement and selection; without a folder of tables it reads results/.
 """
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
@@ -144,7 +145,8 @@ def _number(value: float) -> str:
 
 def main() -> None:
     """Write ``bars.md`` beside the tables."""
-    (RESULTS / "bars.md").write_text(table(RESULTS))
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+    (folder / "bars.md").write_text(table(folder))
 
 
 if __name__ == "__main__":
