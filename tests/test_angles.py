@@ -95,6 +95,15 @@ def test_features_are_on_as_often_as_before_also_never_and_always(at_once, monke
     torch.testing.assert_close(gram, gram[0, 0] * torch.eye(6), atol=1e-4, rtol=1e-4)
 
 
+def test_if_all_features_are_dead_nothing_changes():
+    last = layer()
+    with torch.no_grad():
+        last.bias.fill_(-1e3)
+    weight = last.weight.clone()
+    keep_angles(last, drawn(400, 6, seed=5))
+    assert torch.equal(last.weight, weight)
+
+
 def test_where_samples_are_equal_features_are_on_for_no_more_than_before():
     """Half of them are all zero, and lie on the edge of many features."""
     last, inputs = layer(), drawn(400, 6, seed=5)

@@ -59,6 +59,8 @@ def keep_angles(last: nn.Linear, inputs: Tensor | None) -> None:
         [(_scores(last, inputs, rows) > 0).sum(dim=0) for rows in every.split(AT_ONCE)]
     )
     alive = every[n_on > 0]
+    if len(alive) == 0:
+        return
     before = last.weight[alive]
     after = nearest_frame(before)
     growth = after.norm(dim=1) / before.norm(dim=1).clamp_min(torch.finfo(before.dtype).tiny)
