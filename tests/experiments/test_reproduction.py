@@ -283,6 +283,30 @@ def test_sensitivity_has_the_presets_way_but_width_and_angles_among_its_arms(pre
     assert arms[f"{recipe}, CL"] == read_experiment(f"{preset}-cl", others)[1]
 
 
+def leaves(settings, prefix=""):
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+@pytest.mark.parametrize("preset", ["fashion-mnist", "cifar10-small"])
+def test_the_recipe_is_the_preset_and_each_row_below_it_changes_one_setting(preset, tmp_path):
+    plan = PLANS["recipe"]
+    lab = Laboratory(preset, tmp_path, changes=plan.changes)
+    settings = {
+        arm.name: dict(leaves(lab.experiment(arm, 0).model_dump(mode="json"))) for arm in plan.arms
+    }
+    assert settings["NCL"] == dict(leaves(read_experiment(preset)[1].model_dump(mode="json")))
+    for arm in plan.arms[2:]:
+        assert arm.against == "NCL"
+        changed = {
+            key for key, value in settings[arm.name].items() if value != settings["NCL"][key]
+        }
+        assert len(changed) == 1, arm.name
+
+
 @pytest.mark.parametrize("name", sorted(PLANS))
 def test_every_plan_can_be_carried_out(name, tmp_path):
     """Its settings are known, its sections exist, and its arms are told apart."""

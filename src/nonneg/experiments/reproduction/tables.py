@@ -1,4 +1,4 @@
-"""Which tables are there? The paper's, each a plan of arms and figures."""
+"""Which tables are there? The paper's and the recipe's, each a plan of arms and figures."""
 
 from nonneg.experiments.reproduction.plan import IN_SHORT, Arm, Grid, Plan
 
@@ -210,6 +210,35 @@ SENSITIVITY = Plan(
     evaluation=IN_SHORT,
 )
 
+# What the presets of short runs have, each part taken out by itself.
+_LEFT_OUT = {
+    "features alone teach the backbone": ("loss.hidden_weight=0",),
+    "input not normed": ("encoder.projector.input_norm=none",),
+    "one hidden layer": ("encoder.projector.hidden=[1024]",),
+    "2,048 features": ("encoder.projector.n_features=2048",),
+    "no anchors": ("training.anchor_at=0",),
+    "no revival": ("training.revive=false",),
+    "angles not kept": ("training.keep_angles=false",),
+    "no limit": ("training.max_on_rate=1",),
+    "rep_relu": ("encoder.nonnegative=rep_relu",),
+}
+
+RECIPE = Plan(
+    name="recipe",
+    about="What each part of the recipe is for: NCL as the preset has it, and with one part changed "
+    "at a time. In brackets NCL is compared with CL, and every row below it with NCL.",
+    arms=(CL, NCL, *(Arm(name, changes, against="NCL") for name, changes in _LEFT_OUT.items())),
+    figures={
+        "sparsity_alive": "sparsity over alive, %",
+        "alive_rate": "alive, %",
+        "top20_purity": "top-20 purity",
+        "precision_features": "precision@10, %",
+        "precision_hidden": "precision@10 (hidden), %",
+        "sepin_1": "SEPIN@1",
+    },
+    sections=("properties", "neighbours", "sepin"),
+)
+
 _CLASSES = ("task=supervised",)
 _CE = (*_CLASSES, "loss=ce")
 _NCE = (*_CLASSES, "loss=nonneg_ce")
@@ -303,6 +332,7 @@ PLANS = {
         SUPERVISED,
         TRANSFORMS,
         SENSITIVITY,
+        RECIPE,
         METHODS,
     )
 }
