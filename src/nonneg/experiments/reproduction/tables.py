@@ -225,8 +225,8 @@ _LEFT_OUT = {
 
 RECIPE = Plan(
     name="recipe",
-    about="What each part of the recipe is for: NCL as the preset has it, and with one part changed "
-    "at a time. In brackets NCL is compared with CL, and every row below it with NCL.",
+    about="What each part of the recipe is for: NCL as the preset has it, and with one part "
+    "changed at a time. In brackets NCL is compared with CL, and every row below it with NCL.",
     arms=(CL, NCL, *(Arm(name, changes, against="NCL") for name, changes in _LEFT_OUT.items())),
     figures={
         "sparsity_alive": "sparsity over alive, %",
