@@ -74,6 +74,34 @@ def test_encode_restores_the_mode_and_changes_nothing():
     assert not encoder.training
 
 
+def test_every_part_gets_its_own_mode_back():
+    encoder = encoder_of().train()
+    encoder.backbone.eval()  # as frozen normalisation is
+    before = [part.training for part in encoder.modules()]
+    encoder.encode(images())
+    assert [part.training for part in encoder.modules()] == before
+    assert set(before) == {True, False}
+
+
+def test_loading_leaves_the_global_generator_alone(tmp_path):
+    encoder_of().save(tmp_path)
+    before = torch.get_rng_state()
+    Encoder.load(tmp_path)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_of_any_layout_are_read():
+    encoder = encoder_of(VECTORS, (5,))
+    x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+    expected = encoder.encode(x).features
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    backwards = np.ascontiguousarray(x[::-1])[::-1]
+    for same in (frozen, backwards, np.asfortranarray(x), x.astype(">f4")):
+        assert torch.equal(encoder.encode(same).features, expected)
+
+
 def test_the_mode_is_restored_after_a_failure_too():
     encoder = encoder_of().train()
     broken = ArrayData(images())

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 from nonneg import backbones
 from nonneg.data import ArrayData, Data
+from nonneg.data.arrays import as_tensor
 from nonneg.encoder_folder import fill_encoder, read_encoder_settings, write_encoder
 from nonneg.gate import Gate, GateSettings
+from nonneg.modes import evaluation_mode
 from nonneg.nonnegative import TRANSFORMS, NonNegative
 from nonneg.projector import ProjectorSettings, projector
 from nonneg.settings import Settings
@@ -152,30 +154,24 @@ class Encoder(nn.Module):
         """Hidden, scores and features of any number of samples, on the CPU.
 
         Runs in evaluation mode, without gradient, batch by batch on the encoder's device; leaves
-        the mode as it was. No samples give tensors of no rows.
+        the mode of every part as it was. No samples give tensors of no rows.
 
         Args:
             samples: ``(n, *sample_shape)``, or a data set.
             batch_size: How many samples go through at once.
             after: Told the number of samples of each batch that is done.
         """
-        data = (
-            ArrayData(torch.as_tensor(samples))
-            if isinstance(samples, Tensor | np.ndarray)
-            else samples
-        )
+        if isinstance(samples, np.ndarray):
+            samples = as_tensor(samples)
+        data = ArrayData(samples) if isinstance(samples, Tensor) else samples
         self._check_shape(data.sample_shape)  # also where there is no sample
         device = next(self.parameters()).device
-        was_training = self.training
-        self.eval()
-        try:
-            parts = []
+        parts = []
+        with evaluation_mode(self):
             for indices in torch.arange(len(data)).split(batch_size):
                 encoded = self(data.fetch(indices).to(device))
                 parts.append(Encoded(*(part.cpu() for part in encoded)))
                 after(len(indices))
-        finally:
-            self.train(was_training)
         return Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def identity(self) -> dict[str, Any]:
@@ -208,7 +204,8 @@ class Encoder(nn.Module):
                 f"the encoder in {folder} stands on a module of your own; load it with "
                 "Encoder.load(folder, backbone=module)"
             )
-        encoder = cls(settings, sample_shape, backbone=backbone)
+        with torch.random.fork_rng(devices=[]):  # first weights are drawn, and replaced
+            encoder = cls(settings, sample_shape, backbone=backbone)
         fill_encoder(encoder, folder, is_own=backbone is not None)
         return encoder.eval()
 

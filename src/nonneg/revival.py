@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 from nonneg.encoder import Encoder
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.rows import unit_rows
+from nonneg.modes import evaluation_mode
 from nonneg.thresholds import AT_ONCE
 
 # The share of samples that a feature is on for when it starts: one of the few that were dead, or
@@ -104,10 +105,8 @@ def last_layer(encoder: Encoder) -> nn.Linear:
 
 def last_inputs(encoder: Encoder, hidden: Tensor) -> Tensor:
     """What reaches the last layer ``(n, width)`` of hidden ``(n, h)``, in evaluation mode."""
-    was_training = encoder.projector.training
-    encoder.projector.eval()
-    inputs: Tensor = encoder.projector[:-1](hidden)
-    encoder.projector.train(was_training)
+    with evaluation_mode(encoder.projector):
+        inputs: Tensor = encoder.projector[:-1](hidden)
     return inputs
 
 

@@ -116,6 +116,20 @@ def test_output_is_the_same_for_every_kind_of_input(fitted, tmp_path):
         np.testing.assert_allclose(fitted.transform(inputs), expected, rtol=1e-3, atol=1e-4)
 
 
+def test_an_encoder_in_training_mode_gives_the_same_features_and_does_not_change(fitted):
+    expected = fitted.transform(X_NEW)
+    before = {name: value.clone() for name, value in fitted.encoder_.state_dict().items()}
+    fitted.encoder_.train()
+    try:
+        assert np.array_equal(fitted.transform(X_NEW), expected)
+        assert fitted.encoder_.training
+    finally:
+        fitted.encoder_.eval()
+    assert all(
+        torch.equal(before[name], value) for name, value in fitted.encoder_.state_dict().items()
+    )
+
+
 def test_sparse_output_holds_the_same_numbers(fitted):
     thin = clone(fitted).set_params(sparse_output=True)
     thin.__dict__.update(encoder_=fitted.encoder_, threshold_=0.0, n_features_in_=N_COLUMNS)

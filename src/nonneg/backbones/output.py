@@ -1,11 +1,12 @@
 """How wide is the output of a module that one knows nothing about? Try it once and look."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+
+from nonneg.modes import evaluation_mode
 
 # What modules raise when they are given a batch that they were not made for.
 _REFUSALS = (
@@ -51,7 +52,7 @@ def trial_width(module: nn.Module, inputs: object, called: str) -> int:
     """
     copies = {name: buffer.clone() for name, buffer in module.named_buffers()}
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), _evaluation_mode(module):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), evaluation_mode(module):
             output = functional_call(module, copies, (inputs,))
     except _REFUSALS as error:
         raise ValueError(f"{type(module).__name__} cannot read {called}: {error}") from error
@@ -62,15 +63,3 @@ def trial_width(module: nn.Module, inputs: object, called: str) -> int:
             "(n, h); add pooling or nn.Flatten() behind it"
         )
     return output.shape[1]
-
-
-@contextmanager
-def _evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Each part gets its own mode back: some may be in evaluation mode within a training whole."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training

@@ -1,5 +1,6 @@
 """How are a user's own arrays read? From .npy and .npz files, never unpickling anything."""
 
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -41,7 +42,7 @@ def read_array(path: str | Path) -> ArrayData:
     if "labels" in named:
         labels, class_names = _classes(path, named["labels"], class_names)
         check_labels(str(path), labels, len(inputs), class_names)
-    return ArrayData(_as_tensor(inputs), labels=labels, name=path.stem, class_names=class_names)
+    return ArrayData(as_tensor(inputs), labels=labels, name=path.stem, class_names=class_names)
 
 
 def npy_array(path: Path) -> Array:
@@ -116,6 +117,16 @@ def _classes(
     return torch.from_numpy(labels.astype(np.int64)), class_names
 
 
-def _as_tensor(inputs: Array) -> Tensor:
-    """The same memory as a tensor; only bytes in the order of another machine are copied."""
-    return torch.from_numpy(inputs.astype(inputs.dtype.newbyteorder("="), copy=False))
+def as_tensor(array: Array) -> Tensor:
+    """The same memory as a tensor, to be read only.
+
+    Copied is only what torch cannot read: bytes in the order of another machine, and rows or
+    columns that run backwards.
+    """
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if any(stride < 0 for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    with warnings.catch_warnings():
+        # Arrays that must not be written to are welcome: nothing here writes to its input.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)

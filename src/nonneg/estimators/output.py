@@ -11,6 +11,7 @@ from torch import Tensor
 from nonneg.encoder import Encoder
 from nonneg.estimators.steering import above_threshold
 from nonneg.estimators.vectors import tiles
+from nonneg.modes import evaluation_mode
 
 
 @torch.no_grad()
@@ -26,7 +27,7 @@ def features_of(
     """The features of vectors, float32 ``(n, n_features)``.
 
     Args:
-        encoder: In evaluation mode, on the CPU; it works on ``device`` and comes back.
+        encoder: On the CPU; it works on ``device`` in evaluation mode, and both are put back.
         X: ``(n, d)``, an array, a memory map or SciPy CSR.
         device: Where to compute.
         threshold: See :func:`above_threshold`; 0 drops nothing.
@@ -34,18 +35,21 @@ def features_of(
         sparse_output: Whether to give a CSR array; the dense matrix is then never held whole.
     """
     n_features = encoder.n_features
-    encoder.to(device)
     parts: list[sparse.csr_array] = []
     dense = np.empty((0 if sparse_output else X.shape[0], n_features), dtype=np.float32)
-    for rows, part in tiles(X, width=n_features):
-        features = thinned(
-            encoder(part.to(device)).features, threshold=threshold, max_active=max_active
-        )
-        if sparse_output:
-            parts.append(sparse.csr_array(features.cpu().numpy()))
-        else:
-            dense[rows] = features.cpu().numpy()
-    encoder.cpu()
+    encoder.to(device)
+    try:
+        with evaluation_mode(encoder):
+            for rows, part in tiles(X, width=n_features):
+                features = thinned(
+                    encoder(part.to(device)).features, threshold=threshold, max_active=max_active
+                )
+                if sparse_output:
+                    parts.append(sparse.csr_array(features.cpu().numpy()))
+                else:
+                    dense[rows] = features.cpu().numpy()
+    finally:
+        encoder.cpu()
     return sparse.vstack(parts, format="csr") if sparse_output else dense
 
 

@@ -1,5 +1,6 @@
 """How good does a network get that is trained on with labels? A copy of it, all weights free."""
 
+import hashlib
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from torch import nn
 
 from nonneg.data import Data
 from nonneg.encoder import Encoder
@@ -58,7 +60,8 @@ def fine_tune(
     """Test accuracy of the encoder's backbone with a linear layer, all trained with labels.
 
     Works on a copy; the encoder stays as it is. The same loop as for training: a run that was
-    killed goes on where it stopped, and one that is finished is not run again.
+    killed goes on where it stopped, and one that is finished is not run again; a folder in which
+    another backbone was tuned is refused.
 
     Args:
         encoder: Where the weights start.
@@ -87,7 +90,7 @@ def fine_tune(
         ),
     )
     result = run_task(
-        Supervised(classifier, train.labels, view),
+        Supervised(classifier, train.labels, view, starts_at=_digest(encoder.backbone)),
         train,
         config,
         out=out,
@@ -108,3 +111,12 @@ def fine_tune(
         n_test=len(test),
         history=result.history,
     )
+
+
+def _digest(module: nn.Module) -> str:
+    """Of all weights and statistics: two modules that compute the same have the same."""
+    digest = hashlib.sha256()
+    for name, value in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.cpu().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()

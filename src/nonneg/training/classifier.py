@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoded, Encoder
 from nonneg.files import read_tensors, write_tensors
 from nonneg.losses import NonNegativeClassifier
+from nonneg.modes import evaluation_mode
 from nonneg.training.run_folder import REMEDY
 
 HEAD_FILE = "head.safetensors"
@@ -77,12 +78,9 @@ class Classifier(nn.Module):
     @torch.no_grad()
     def predict(self, inputs: Tensor, batch_size: int = 512) -> Tensor:
         """The class of each sample, int64 ``(n,)``, on the CPU; in evaluation mode, put back."""
-        device, was_training = next(self.head.parameters()).device, self.training
-        self.eval()
-        try:
+        device = next(self.head.parameters()).device
+        with evaluation_mode(self):
             parts = [self(part.to(device)).argmax(1).cpu() for part in inputs.split(batch_size)]
-        finally:
-            self.train(was_training)
         return torch.cat(parts)
 
     def save(self, folder: Path) -> None:

@@ -29,10 +29,20 @@ class Supervised:
         classifier: What learns.
         labels: Class numbers of all training samples, int64 ``(n,)``.
         view: What the classifier is shown of a batch: ``(n, *sample_shape)``.
+        starts_at: What tells the first weights from others, such as their digest, where a run that
+            began with others must not be continued; None where the settings say enough.
     """
 
-    def __init__(self, classifier: Classifier, labels: Tensor, view: View = as_it_is) -> None:
+    def __init__(
+        self,
+        classifier: Classifier,
+        labels: Tensor,
+        view: View = as_it_is,
+        *,
+        starts_at: str | None = None,
+    ) -> None:
         self.classifier, self.labels, self.view = classifier, labels, view
+        self.starts_at = starts_at
 
     @property
     def module(self) -> nn.Module:
@@ -74,8 +84,10 @@ class Supervised:
         self.classifier.save(folder)
 
     def identity(self) -> dict[str, Any]:
-        """The encoder, the number of classes and the view."""
+        """The encoder, the number of classes, the view and, where it is told, the start."""
+        start = {} if self.starts_at is None else {"starts_at": self.starts_at}
         return {
+            **start,
             **self.classifier.encoder.identity(),
             "n_classes": self.classifier.n_classes,
             "reads": self.classifier.reads,
