@@ -83,6 +83,14 @@ def test_every_part_gets_its_own_mode_back():
     assert set(before) == {True, False}
 
 
+def test_float64_weights_stay_float64(tmp_path):
+    encoder = encoder_of().double()
+    encoder.save(tmp_path)
+    loaded = Encoder.load(tmp_path).encode(images()).features
+    assert loaded.dtype == torch.float64
+    assert torch.equal(loaded, encoder.encode(images()).features)
+
+
 def test_loading_leaves_the_global_generator_alone(tmp_path):
     encoder_of().save(tmp_path)
     before = torch.get_rng_state()

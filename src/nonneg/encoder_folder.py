@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TypeVar
 
+import torch
 from torch import nn
 
 from nonneg.files import read_json, read_tensors, write_json, write_tensors
@@ -66,8 +67,12 @@ def fill_encoder(encoder: nn.Module, folder: Path, *, is_own: bool) -> None:
         is_own: Whether its backbone was given by the user.
     """
     path = folder / WEIGHTS_FILE
+    weights = read_tensors(path, remedy=_REMEDY)
+    kinds = {weight.dtype for weight in weights.values() if weight.is_floating_point()}
+    if kinds == {torch.float64}:
+        encoder.double()  # a run of precision 64-true keeps its digits
     try:
-        encoder.load_state_dict(read_tensors(path, remedy=_REMEDY))
+        encoder.load_state_dict(weights)
     except RuntimeError as error:
         built = ", and build the backbone as it was" if is_own else ""
         raise ValueError(

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import nonneg.evaluation.subject
 from nonneg import Encoder, EncoderSettings
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
@@ -19,6 +20,7 @@ from nonneg.evaluation import (
     chosen_sections,
     evaluate,
 )
+from nonneg.evaluation.subject import features_of_views
 from nonneg.pairs import ImageViews, recipe
 from nonneg.projector import ProjectorSettings
 from nonneg.training import Classifier
@@ -278,3 +280,22 @@ def test_labels_may_be_any_whole_numbers():
         subject = Subject(encoder(), *sets)
         figures = SECTIONS["neighbours"](subject, lambda _: None)
         assert figures["knn_features"].value > 0
+
+
+def test_views_are_the_same_in_parts_of_any_size(subject, monkeypatch):
+    arguments = (subject.encoder, subject.pairs, subject.test)
+    whole = features_of_views(*arguments, seed=3)
+    monkeypatch.setattr(nonneg.evaluation.subject, "AT_ONCE", 7)
+    parts = features_of_views(*arguments, seed=3)
+    for one, other in zip(whole, parts, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_large_images_are_made_small_where_inputs_are_compared(subject):
+    quarter = subject.test.inputs.repeat_interleave(4, dim=2).repeat_interleave(4, dim=3)  # 48 × 48
+    large = replace(subject.test, inputs=quarter)
+    found = {}
+    for data in (subject.test, large):
+        figures = SECTIONS["properties"](replace(subject, test=data), lambda _: None)
+        found[data.sample_shape[1]] = figures["monosemanticity_inputs"].beside["reference"]
+    assert found == {12: "raw inputs", 48: "inputs at 32 × 32"}

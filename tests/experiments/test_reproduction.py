@@ -164,6 +164,21 @@ def test_a_value_with_which_training_diverges_is_not_the_best():
         tuned(Steep(1e-9), NCL, grid, seed=0)
 
 
+def test_what_cannot_be_measured_is_named_and_asked_for_again(lab, monkeypatch):
+    plan = replace(PLAN, sections=("properties", "factors"))
+    table = filled(plan, lab, [0])
+    assert list(table.not_measured) == ["factors"]
+    assert f"Not measured: factors ({table.not_measured['factors']})." in markdown(
+        table, command="x"
+    )
+    asked = []
+    monkeypatch.setattr(
+        laboratory, "evaluate_run", lambda folder, *, only, **_: asked.append(list(only))
+    )
+    filled(plan, lab, [0])
+    assert asked == [["factors"]] * 2
+
+
 def test_an_arm_that_diverges_is_missing_and_the_others_are_there(lab, monkeypatch):
     lab.trained(CL, 0)
 

@@ -17,7 +17,7 @@ from nonneg.encoder import Encoder
 from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation
 from nonneg.evaluation.figure import Figures
-from nonneg.evaluation.subject import features_of_views, some_data, whole
+from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.experiments import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
 from nonneg.experiments.runs import RunRecord
 from nonneg.files import digest_of_file
@@ -102,7 +102,8 @@ class RunSource:
         """The raw inputs ``(n, width)``, against which features are judged without labels."""
         if int(np.prod(self.data.sample_shape)) > _REFERENCE_WIDTH:
             return None
-        return whole(self.data).flatten(1).float().numpy()
+        inputs = self.data.fetch(torch.arange(len(self.data)))
+        return inputs.flatten(1).float().numpy()
 
     def sepin(self) -> NDArray[np.float64] | None:
         """SEP of each feature over two views of some samples; None where a run has no views."""

@@ -2,11 +2,19 @@
 
 from collections.abc import Callable
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
 from nonneg import metrics
+from nonneg.data import Data
 from nonneg.evaluation.figure import Figure, Figures
-from nonneg.evaluation.subject import NotMeasurableError, Subject, has_classes, whole
+from nonneg.evaluation.subject import AT_ONCE, NotMeasurableError, Subject, has_classes
 from nonneg.metrics.consistency import ClassConsistency
 from nonneg.metrics.purity import TopPurity
+
+# Pixels a side of the images that are compared as they are: all of 224 × 224 would fill memory.
+_SMALL = 32
 
 
 def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
@@ -33,7 +41,7 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
     if has_classes(subject.test):
         figures |= _of_classes(subject, watch)
     watch("correlation and rank")
-    reference = whole(subject.test).flatten(1).float()
+    reference, called = _reference(subject.test)
     monosemanticity = metrics.monosemanticity(z, reference)
     return figures | {
         "correlation": Figure(metrics.feature_correlation(z).value, higher_is_better=False),
@@ -41,9 +49,24 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
         "monosemanticity_inputs": Figure(
             monosemanticity.value,
             higher_is_better=True,
-            beside={"null": monosemanticity.null, "reference": "raw inputs"},
+            beside={"null": monosemanticity.null, "reference": called},
         ),
     }
+
+
+def _reference(data: Data) -> tuple[Tensor, str]:
+    """The inputs as they are ``(n, width)``, and their name; large images are made small first."""
+    shape = data.sample_shape
+    small = tuple(min(side, _SMALL) for side in shape[1:])
+    is_large = len(shape) == 3 and small != shape[1:]
+    parts = []
+    for numbers in torch.arange(len(data)).split(AT_ONCE):
+        inputs = data.fetch(numbers).float()
+        if is_large:
+            inputs = F.adaptive_avg_pool2d(inputs, small)
+        parts.append(inputs.flatten(1))
+    called = f"inputs at {small[0]} × {small[1]}" if is_large else "raw inputs"
+    return torch.cat(parts), called
 
 
 def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:

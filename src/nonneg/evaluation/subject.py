@@ -15,6 +15,8 @@ from nonneg.evaluation.sharding import encoded_together
 from nonneg.pairs import Batch, Draws, Pairs
 from nonneg.training import Classifier, View, as_it_is
 
+AT_ONCE = 512  # samples whose inputs or views are in memory together
+
 
 class NotMeasurableError(ValueError):
     """A protocol does not apply to this encoder and data; the message says why."""
@@ -149,15 +151,13 @@ def some_data(data: Data, n: int, *, seed: int) -> Data:
 def features_of_views(
     encoder: Encoder, pairs: Pairs, samples: Data, *, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """The features of two views of each sample, ``(n, d)`` each."""
-    numbers = torch.arange(len(samples))
-    draws = Draws(seed, 0, numbers)
+    """The features of two views of each sample, ``(n, d)`` each; views exist a part at a time."""
     prepare = getattr(pairs, "prepare", None)
-    inputs = whole(samples) if prepare is None else prepare(samples, numbers, draws)
-    view_a, view_b = pairs(Batch(inputs, numbers, draws, fetch=samples.fetch))
-    return encoder.encode(view_a).features, encoder.encode(view_b).features
-
-
-def whole(data: Data) -> Tensor:
-    """All samples of a data set, ``(n, *sample_shape)``."""
-    return data.fetch(torch.arange(len(data)))
+    parts = []
+    for numbers in torch.arange(len(samples)).split(AT_ONCE):
+        draws = Draws(seed, 0, numbers)
+        inputs = samples.fetch(numbers) if prepare is None else prepare(samples, numbers, draws)
+        views = pairs(Batch(inputs, numbers, draws, fetch=samples.fetch))
+        parts.append([encoder.encode(view).features for view in views])
+    first, second = (torch.cat(side) for side in zip(*parts, strict=True))
+    return first, second

@@ -97,7 +97,7 @@ def evaluate_run(
         after(name)
 
     evaluate(subject, names, evaluation, watch=watch, after=save)
-    if split == "test":
+    if split == "test" and not evaluation.sections.keys().isdisjoint(names):
         ranking = _ranking(subject)  # all processes encode for it
         if is_first:
             write_json(run.folder / RANKING_FILE, ranking)

@@ -29,6 +29,7 @@ class Filled:
         seconds: Spent, by arm, then seed.
         curves: Accuracy over training, by arm, then seed; only of supervised runs.
         missing: What there was no time or no data for.
+        not_measured: Sections that do not apply, and why.
         timed: What the seconds were spent on.
     """
 
@@ -42,6 +43,7 @@ class Filled:
     seconds: dict[str, dict[int, float]] = field(default_factory=dict)
     curves: dict[str, dict[int, Curve]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    not_measured: dict[str, str] = field(default_factory=dict)
     timed: str = "training"
 
     @property
@@ -85,6 +87,7 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
             except FloatingPointError as error:
                 table.missing.append(f"{name}, seed {seed}: {error}")
                 continue
+            table.not_measured |= lab.skipped(arm, seed, plan.sections)
             history = read_history(lab.folder(arm, seed))
             found = {**found, "step_ms": _step_time(history)}
             table.figures.setdefault(name, {})[seed] = {

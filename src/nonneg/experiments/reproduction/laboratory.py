@@ -120,6 +120,11 @@ class Laboratory:
             )
         return Evaluation.read(folder / EVALUATION_FILES[split]).figures()
 
+    def skipped(self, arm: Arm, seed: int, sections: Iterable[str]) -> dict[str, str]:
+        """Which of these sections the test data of an arm's run could not be asked, and why."""
+        found = Evaluation.read(self.folder(arm, seed) / EVALUATION_FILES["test"])
+        return {name: found.skipped[name] for name in sections if name in found.skipped}
+
     def _begin(self, what: str) -> None:
         if not self.may_begin():
             raise OutOfBudgetError(what)
@@ -146,6 +151,6 @@ def _missing(
     return [
         name
         for name in sections
-        if name not in found.skipped
-        and (name not in found.sections or before | found.sections[name].settings != wanted)
+        # What was skipped is asked for again: files that it wants may be there now.
+        if name not in found.sections or before | found.sections[name].settings != wanted
     ]

@@ -107,6 +107,9 @@ def markdown(table: Filled, *, command: str) -> str:
         parts.append(f"![accuracy over training]({table.title}.png)")
     if table.tuning:
         parts.append(_tuning(table))
+    if table.not_measured:
+        reasons = (f"{name} ({reason})" for name, reason in table.not_measured.items())
+        parts.append("Not measured: " + "; ".join(reasons) + ".")
     if table.missing:
         parts.append("Not there yet: " + "; ".join(table.missing) + ".")
     parts.append(f"Made by `{command}`; {table.timed} took {minutes:.1f} minutes.")
@@ -131,6 +134,7 @@ def as_json(table: Filled, *, command: str) -> dict[str, Any]:
         "command": command,
         "seeds": list(table.seeds),
         "missing": table.missing,
+        "not_measured": table.not_measured,
         "evaluation": list(table.plan.evaluation),
         "arms": {
             name: {
