@@ -1,6 +1,6 @@
 """How many steps, and how large? The budget of a fit and the course of its learning rate."""
 
-import math
+from nonneg.training.schedule import learning_rate_factor
 
 _N_EPOCHS = 10
 _MIN_STEPS, _MAX_STEPS = 300, 2000
@@ -36,7 +36,4 @@ def rate_factor(step: int, n_steps: int) -> float:
         >>> [round(rate_factor(step, 20), 3) for step in (0, 1, 2, 11, 19)]
         [0.5, 1.0, 1.0, 0.5, 0.008]
     """
-    n_warmup = _WARMUP_RATE * n_steps
-    if step < n_warmup:
-        return min(1.0, (step + 1) / n_warmup)
-    return 0.5 * (1 + math.cos(math.pi * (step - n_warmup) / (n_steps - n_warmup)))
+    return learning_rate_factor(step, n_warmup=_WARMUP_RATE * n_steps, n_steps=n_steps)
