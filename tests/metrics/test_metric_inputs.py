@@ -90,6 +90,13 @@ def test_nan_is_refused_with_its_row(metric, Z):
 
 
 @everywhere
+def test_nan_is_refused_with_its_row_in_sparse_input(metric, Z):
+    Z[7, 2] = np.nan
+    with pytest.raises(ValueError, match=r"nan in row 7, column 2"):
+        metric(sparse.csr_array(Z))
+
+
+@everywhere
 def test_infinity_is_refused_with_its_row_in_sparse_input(metric, Z):
     Z[8, 1] = -np.inf
     with pytest.raises(ValueError, match=r"-inf in row 8, column 1"):
@@ -216,3 +223,11 @@ def test_signed_features_are_measured_by_absolute_value_and_said_to_be(metric, Z
     assert metric(flipped).signed
     assert not metric(Z).signed
     assert metric(flipped).value == metric(Z).value
+
+
+def test_sparse_entries_of_one_place_are_added_up_on_a_copy():
+    given = sparse.csr_array(([2.0, -1, 3, 1, -1], [0, 0, 1, 1, 1], [0, 3, 5]), (2, 2))
+    before = given.data.copy()
+    found, expected = metrics.sparsity(given), metrics.sparsity([[1, 3], [0, 0]])
+    assert (found.value, found.signed) == (expected.value, expected.signed) == (0.5, False)
+    assert np.array_equal(given.data, before)

@@ -22,7 +22,7 @@ def checked_features(Z: FeatureLike, name: str = "Z") -> Features:
 
     Raises:
         TypeError: Entries that are not real numbers, or a sparse format other than CSR.
-        ValueError: Not two-dimensional, empty, NaN or infinite (with the row).
+        ValueError: Not two-dimensional, empty, NaN or infinite (with the row and the column).
 
     Example:
         >>> checked_features([[1, 0], [0, -2]]).signed
@@ -56,7 +56,7 @@ def _as_matrix(Z: FeatureLike, name: str) -> Tensor | SparseRows:
         if Z.format != "csr":
             raise TypeError(f"{name} is a SciPy {Z.format} matrix; convert it with .tocsr()")
         _check_kind(Z.dtype, name)
-        return Z
+        return _one_entry_a_place(Z)
     array = np.asarray(Z)
     _check_kind(array.dtype, name)
     array = array.astype(_torch_readable(array.dtype), order="C", copy=False)
@@ -64,6 +64,15 @@ def _as_matrix(Z: FeatureLike, name: str) -> Tensor | SparseRows:
         # Read-only arrays (memory maps) are welcome: nothing here writes to its input.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array)
+
+
+def _one_entry_a_place(Z: SparseRows) -> SparseRows:
+    """The same matrix with the entries of one place added up, on a copy."""
+    if Z.has_canonical_format:
+        return Z
+    summed = Z.copy()
+    summed.sum_duplicates()
+    return summed
 
 
 def _checked_tensor(Z: Tensor, name: str) -> Tensor:
@@ -106,7 +115,8 @@ def _range(source: Tensor | SparseRows) -> tuple[float, float]:
         return float(lowest), float(highest)
     if source.nnz == 0:
         return 0.0, 0.0
-    return min(0.0, float(source.data.min())), max(0.0, float(source.data.max()))
+    # Unlike Python's min and max, these keep a NaN.
+    return float(np.minimum(0, source.data.min())), float(np.maximum(0, source.data.max()))
 
 
 def _raise_not_finite(features: Features, name: str) -> None:
