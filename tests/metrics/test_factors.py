@@ -134,3 +134,13 @@ def test_labels_of_factors_do_not_matter_to_information():
     renamed = np.array([7, 100, 3, 50])[FACTORS[:, :1]]
     Z = FACTORS[:, :1] + 0.3 * np.random.default_rng(0).normal(size=(len(FACTORS), 1))
     assert metrics.mig(Z, renamed).value == pytest.approx(metrics.mig(Z, FACTORS[:, :1]).value)
+
+
+def test_attribute_gaps_read_factor_values_as_quantities():
+    factor = np.array([[0], [1], [10]] * 4)
+    assert metrics.sap(factor, factor).value == pytest.approx(1, abs=1e-12)
+    ranks = np.array([[0], [1], [2]] * 4)
+    correlation = np.corrcoef(ranks[:, 0], factor[:, 0])[0, 1]
+    assert metrics.sap(ranks, factor).value == pytest.approx(correlation**2, abs=1e-12)
+    wide = np.array([[-128], [127], [100]] * 4, np.int8)
+    assert metrics.sap(wide.astype(float), wide).value == pytest.approx(1, abs=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from nonneg.metrics.results import IntArray
+from nonneg.metrics.results import FloatArray, IntArray
 
 LabelLike = ArrayLike | Tensor
 
@@ -45,18 +45,24 @@ def checked_factors(factors: LabelLike, n_samples: int) -> IntArray:
         array([[0, 0],
                [1, 1]])
     """
-    table = _integers(factors, "factors")
-    if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(f"factors has shape {table.shape}; pass (n_samples, n_factors)")
-    if len(table) != n_samples:
-        raise ValueError(f"factors has {len(table)} rows for {n_samples} samples")
+    table = _factor_table(factors, n_samples)
     columns = [np.unique(column, return_inverse=True)[1] for column in table.T]
-    for number, column in enumerate(columns):
-        if column.max() == 0:
-            raise ValueError(
-                f"factor {number} has the same value in every row; leave its column out"
-            )
     return np.stack(columns, axis=1).astype(np.int64)
+
+
+def checked_quantities(factors: LabelLike, n_samples: int) -> FloatArray:
+    """The values of known factors as the numbers that they are, ``(n_samples, n_factors)``.
+
+    Raises:
+        TypeError: Values that are not integers.
+        ValueError: As for :func:`checked_factors`.
+
+    Example:
+        >>> checked_quantities([[5, 0], [7, 1]], 2)
+        array([[5., 0.],
+               [7., 1.]])
+    """
+    return _factor_table(factors, n_samples).astype(np.float64)
 
 
 def checked_count(count: int, *, name: str, limit: int | None = None, limited_by: str = "") -> int:
@@ -75,6 +81,20 @@ def checked_choice(key: str, known: tuple[str, ...], name: str) -> str:
     if key not in known:
         raise ValueError(f"unknown {name} {key!r}; known: {', '.join(known)}")
     return key
+
+
+def _factor_table(factors: LabelLike, n_samples: int) -> NDArray[np.integer]:
+    table = _integers(factors, "factors")
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"factors has shape {table.shape}; pass (n_samples, n_factors)")
+    if len(table) != n_samples:
+        raise ValueError(f"factors has {len(table)} rows for {n_samples} samples")
+    for number, column in enumerate(table.T):
+        if (column == column[0]).all():
+            raise ValueError(
+                f"factor {number} has the same value in every row; leave its column out"
+            )
+    return table
 
 
 def _integers(values: LabelLike, name: str) -> NDArray[np.integer]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nonneg.metrics.checks import LabelLike, checked_count, checked_factors
+from nonneg.metrics.checks import LabelLike, checked_count, checked_factors, checked_quantities
 from nonneg.metrics.features import Features
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray, Measurement
@@ -84,7 +84,7 @@ def sap(Z: FeatureLike, factors: LabelLike) -> FactorGap:
         1.0
     """
     features = checked_features(Z)
-    table = checked_factors(factors, features.n_samples).astype(np.float64)
+    table = checked_quantities(factors, features.n_samples)
     table -= table.mean(axis=0)
     table /= np.sqrt((table**2).sum(axis=0))
     fit = np.zeros((features.n_features, table.shape[1]))
