@@ -60,3 +60,17 @@ def test_too_many_neighbors_are_refused(k):
 def test_a_wrong_table_is_refused():
     with pytest.raises(ValueError, match=r"int64 of shape \(n, k\), got torch\.float32"):
         NeighborPairs(torch.zeros(3, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.uint8])
+def test_vectors_may_be_of_any_real_type(dtype):
+    vectors = torch.randint(0, 100, (60, 5), generator=torch.Generator().manual_seed(1))
+    expected = nearest_neighbors(vectors.double(), 4)
+    assert torch.equal(nearest_neighbors(vectors.to(dtype), 4), expected)
+
+
+def test_vectors_that_are_not_finite_are_refused_with_their_place():
+    vectors = VECTORS.clone()
+    vectors[7, 2] = math.nan
+    with pytest.raises(ValueError, match=r"vectors holds nan in row 7, column 2"):
+        nearest_neighbors(vectors, 4)

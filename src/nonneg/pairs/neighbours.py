@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nonneg.metrics.inputs import checked_features
 from nonneg.metrics.rows import unit_rows
 from nonneg.pairs.approximate import approximate_neighbors
 from nonneg.pairs.protocol import Batch
@@ -53,7 +54,7 @@ def nearest_neighbors(vectors: Tensor, k: int) -> Tensor:
     :func:`nonneg.pairs.approximate.approximate_neighbors`, by faiss where it is installed.
 
     Args:
-        vectors: ``(n, d)``; a row of zeros has cosine 0 with every other.
+        vectors: ``(n, d)``, finite, of any real type; a row of zeros has cosine 0 with every other.
         k: Neighbours a sample, below n.
 
     Example:
@@ -66,6 +67,7 @@ def nearest_neighbors(vectors: Tensor, k: int) -> Tensor:
             f"each of {n} samples has {n - 1} others, so n_neighbors must be between 1 and "
             f"{n - 1}, got {k}; lower it or give more samples"
         )
+    vectors = checked_features(vectors, "vectors").dense()
     if n > _EXACT_UP_TO:
         return approximate_neighbors(vectors, k)
     unit = unit_rows(vectors)
