@@ -18,7 +18,7 @@ from nonneg.losses.distributed import (
 )
 from nonneg.losses.info_nce import anchor_losses, info_nce, scaled_pairs
 from nonneg.losses.pair_rows import PairRows, check_pairs, pair_mean
-from nonneg.losses.rows import check_two_views
+from nonneg.losses.rows import at_least_float32, check_two_views
 from nonneg.losses.spectral import spectral_contrastive
 
 
@@ -91,8 +91,7 @@ def spectral_contrastive_across(z_a: Tensor, z_b: Tensor) -> Tensor:
     check_two_views(z_a, z_b, n_processes=dist.get_world_size())
     check_same_shapes(z_a)
     with torch.autocast(z_a.device.type, enabled=False):
-        if z_a.dtype in (torch.bfloat16, torch.float16):
-            z_a, z_b = z_a.float(), z_b.float()
+        z_a, z_b = at_least_float32(z_a), at_least_float32(z_b)
         z = torch.cat([z_a, z_b])  # (2n, d)
         n_rows = len(z) * dist.get_world_size()
         if z.shape[1] < n_rows:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nonneg.losses.rows import check_two_views
+from nonneg.losses.rows import at_least_float32, check_two_views
 
 _EPSILON = 1e-5
 
@@ -29,7 +29,7 @@ def barlow_twins(z_a: Tensor, z_b: Tensor, *, redundancy: float = 0.005) -> Tens
     """
     check_two_views(z_a, z_b)
     with torch.autocast(z_a.device.type, enabled=False):
-        z_a, z_b = (z.float() if z.itemsize < 4 else z for z in (z_a, z_b))
+        z_a, z_b = at_least_float32(z_a), at_least_float32(z_b)
         correlation = _standard(z_a).T @ _standard(z_b) / len(z_a)  # (d, d)
         diagonal = correlation.diagonal()
         others = correlation.square().sum() - diagonal.square().sum()

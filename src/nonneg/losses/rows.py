@@ -7,6 +7,11 @@ from torch import Tensor
 MIN_LENGTH = 1e-6
 
 
+def at_least_float32(z: Tensor) -> Tensor:
+    """Half-precision numbers as float32; others as they are."""
+    return z.float() if z.itemsize < 4 else z
+
+
 def unit_rows(z: Tensor, *, length: float | Tensor = 1.0) -> Tensor:
     """Rows scaled to length 1 or another, in at least float32; an all-zero row stays zero.
 
@@ -22,8 +27,7 @@ def unit_rows(z: Tensor, *, length: float | Tensor = 1.0) -> Tensor:
         tensor([[0.6000, 0.8000],
                 [0.0000, 0.0000]])
     """
-    if z.dtype in (torch.bfloat16, torch.float16):
-        z = z.float()
+    z = at_least_float32(z)
     lengths = torch.linalg.vector_norm(z, dim=1, keepdim=True)
     return z / (torch.where(lengths > MIN_LENGTH, lengths, 1.0) / length)
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nonneg.losses.rows import check_two_views
+from nonneg.losses.rows import at_least_float32, check_two_views
 
 
 def spectral_contrastive(z_a: Tensor, z_b: Tensor) -> Tensor:
@@ -25,8 +25,7 @@ def spectral_contrastive(z_a: Tensor, z_b: Tensor) -> Tensor:
     """
     check_two_views(z_a, z_b)
     with torch.autocast(z_a.device.type, enabled=False):
-        if z_a.dtype in (torch.bfloat16, torch.float16):
-            z_a, z_b = z_a.float(), z_b.float()
+        z_a, z_b = at_least_float32(z_a), at_least_float32(z_b)
         n = len(z_a)
         z = torch.cat([z_a, z_b])  # (2n, d)
         partners = (z_a * z_b).sum(1)  # (n,)

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nonneg.losses.rows import check_two_views
+from nonneg.losses.rows import at_least_float32, check_two_views
 
 _EPSILON = 1e-4
 
@@ -38,7 +38,7 @@ def vicreg(
     """
     check_two_views(z_a, z_b)
     with torch.autocast(z_a.device.type, enabled=False):
-        z_a, z_b = (z.float() if z.itemsize < 4 else z for z in (z_a, z_b))
+        z_a, z_b = at_least_float32(z_a), at_least_float32(z_b)
         spread = torch.stack([_missing_spread(z) for z in (z_a, z_b)]).mean()
         repeated = torch.stack([_repeated(z) for z in (z_a, z_b)]).sum()
         return invariance * F.mse_loss(z_a, z_b) + variance * spread + covariance * repeated
