@@ -5,6 +5,8 @@ from torch import Tensor
 
 # A row shorter than this counts as all zero: it has no direction to keep.
 MIN_LENGTH = 1e-6
+# Squares of larger entries may overflow float32, one by one or in sum.
+_LARGE = 1e15
 
 
 def at_least_float32(z: Tensor) -> Tensor:
@@ -17,6 +19,7 @@ def unit_rows(z: Tensor, *, length: float | Tensor = 1.0) -> Tensor:
 
     The direction of an all-zero row is undefined, and dividing by a tiny length would give it a
     gradient of 1e11. Such a row is divided by 1 instead: it keeps a gradient of ordinary size.
+    Entries may be as large as the type allows.
 
     Args:
         z: ``(n, d)``.
@@ -28,6 +31,9 @@ def unit_rows(z: Tensor, *, length: float | Tensor = 1.0) -> Tensor:
                 [0.0000, 0.0000]])
     """
     z = at_least_float32(z)
+    # The direction does not depend on this number, so neither does the gradient.
+    largest = torch.linalg.vector_norm(z.detach(), torch.inf, dim=1, keepdim=True)
+    z = z / torch.where(largest > _LARGE, largest, 1.0)
     lengths = torch.linalg.vector_norm(z, dim=1, keepdim=True)
     return z / (torch.where(lengths > MIN_LENGTH, lengths, 1.0) / length)
 
