@@ -339,6 +339,34 @@ def test_a_graph_may_be_used_twice():
     torch.testing.assert_close(a.grad, 2 * once)
 
 
+# Torch scripts its own rules when forward mode is first used.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("negatives", ["both", "cross"])
+@pytest.mark.parametrize("n_rows", [252, 256])
+def test_tiles_have_first_derivatives_by_backward_only(negatives, n_rows):
+    n = n_rows // 2 if negatives == "both" else n_rows
+    a, b = views(n, 3, 0)
+    direction, _ = views(n, 3, 1)
+
+    def loss(a):
+        return info_nce(a, b, temperature=0.3, negatives=negatives)
+
+    (first,) = torch.autograd.grad(loss(a.requires_grad_()), a, create_graph=True)
+    along = (first * direction).sum()
+    a = a.detach()
+    if n_rows < 256:
+        torch.testing.assert_close(torch.func.grad(loss)(a), first)
+        torch.testing.assert_close(torch.func.jvp(loss, (a,), (direction,))[1], along)
+        along.backward()
+    else:
+        with pytest.raises(RuntimeError, match="autograd"):
+            torch.func.grad(loss)(a)
+        with pytest.raises(NotImplementedError, match="no forward-mode gradient; use backward"):
+            torch.func.jvp(loss, (a,), (direction,))
+        with pytest.raises(RuntimeError, match="no autograd formula"):
+            along.backward()
+
+
 def test_tiny_losses_keep_their_digits():
     # Partners equal, the rest at a right angle: the loss is about 6 exp(-50), far below 1e-7.
     apart = torch.eye(4)

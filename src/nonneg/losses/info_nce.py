@@ -40,7 +40,9 @@ def info_nce(
     as anchors. Rows are normalised here; half-precision input is computed in float32. The features
     of NCL and the scores of ordinary contrastive learning go through the same function: the
     transform is the encoder's business. Large batches are computed in tiles: the same value and
-    gradient, in memory that grows with n.
+    gradient, in memory that grows with n. Tiles, from 256 rows on each side of the similarities
+    (128 pairs, or 256 with ``negatives="cross"``), have first derivatives by ``backward`` or
+    ``torch.autograd.grad`` only: second ones, ``torch.func.grad`` and forward mode raise.
 
     Args:
         z_a: ``(n, d)``.

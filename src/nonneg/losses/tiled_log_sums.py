@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from nonneg.losses.fixed_shift import fixed_log_sums, fixed_weights, is_safe, smallest_shift
 from nonneg.losses.online_maximum import online_log_sums, online_weights
@@ -52,6 +53,10 @@ def tiled_log_sums(
 
 
 def _in_order(rows: Tensor, columns: Tensor | None, keys: Keys | None) -> tuple[Tensor, Tensor]:
+    for side in (rows, rows if columns is None else columns):
+        # Torch would take the derivative of an operator of our own for zero.
+        if forward_ad.unpack_dual(side).tangent is not None:
+            raise NotImplementedError("sums in tiles have no forward-mode gradient; use backward")
     learns = rows.requires_grad or (columns is not None and columns.requires_grad)
     of_rows, of_columns, _ = _sums(
         rows, columns, *(keys or (None, None)), learns and torch.is_grad_enabled()
