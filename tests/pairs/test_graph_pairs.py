@@ -28,6 +28,13 @@ def test_partners_are_drawn_by_weight(format):
     assert pairs.n_alone == 1
 
 
+def test_weights_are_drawn_by_their_share_of_the_row_whatever_other_rows_weigh():
+    weights = np.array([[0, 1e20, 0, 0], [3, 0, 1, 0], [0, 0, 0, 1e-300], [1e-20, 0, 3e-20, 0]])
+    counts = drawn(GraphPairs(sparse.csr_array(weights)), 4, n_epochs=2000)
+    expected = np.array([[0, 1, 0, 0], [0.75, 0, 0.25, 0], [0, 0, 0, 1], [0.25, 0, 0.75, 0]])
+    np.testing.assert_allclose(counts / 2000, expected, atol=0.04)
+
+
 def test_the_last_sample_may_have_no_edge():
     counts = drawn(GraphPairs(sparse.csr_array([[0, 1.0, 0], [1, 0, 0], [0, 0, 0]])), 3, n_epochs=9)
     np.testing.assert_array_equal(counts / 9, [[0, 1, 0], [1, 0, 0], [0, 0, 1]])

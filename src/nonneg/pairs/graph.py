@@ -34,8 +34,10 @@ class GraphPairs:
         self._start = torch.from_numpy(rows.indptr[:-1].astype(np.int64))
         self._count = torch.from_numpy(counts.astype(np.int64))
         self._partner = torch.from_numpy(rows.indices.astype(np.int64))
-        # The running sum of all weights; a sample's share of it is the stretch of its own edges.
-        self._sum = torch.from_numpy(np.cumsum(rows.data, dtype=np.float64))
+        # The running sum of all edges' shares of their rows; a sample has the stretch of its own.
+        # Of the weights themselves, large ones would drown the small ones of later rows.
+        shares = rows.data / np.repeat(rows.sum(axis=1), counts)
+        self._sum = torch.from_numpy(np.cumsum(shares))
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The batch itself, and for each sample one of its partners, both ``(n, ...)``."""
