@@ -55,6 +55,11 @@ def test_given_pairs_are_read_both_ways_and_by_frequency():
     np.testing.assert_allclose(counts / 2000, expected, atol=0.04)
 
 
+def test_a_pair_of_a_sample_with_itself_counts_once():
+    counts = drawn(given_pairs([[0, 0], [0, 1]], 2), 2, n_epochs=2000)
+    np.testing.assert_allclose(counts / 2000, [[0.5, 0.5], [1, 0]], atol=0.04)
+
+
 def test_wrong_graphs_are_refused():
     with pytest.raises(TypeError, match="must be a SciPy sparse matrix, got ndarray"):
         GraphPairs(np.eye(3))

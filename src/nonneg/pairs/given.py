@@ -10,7 +10,8 @@ from nonneg.pairs.graph import GraphPairs
 def given_pairs(index_pairs: ArrayLike, n_samples: int) -> GraphPairs:
     """Pairs that are exactly those of a list: each of its two samples is the other's partner.
 
-    A pair that is listed twice is drawn twice as often. A sample in no pair is paired with itself.
+    A pair that is listed twice is drawn twice as often. A sample in no pair is paired with itself;
+    a pair of a sample with itself counts as any other.
 
     Args:
         index_pairs: Whole numbers ``(n_pairs, 2)``, each from 0 to ``n_samples - 1``.
@@ -33,7 +34,7 @@ def given_pairs(index_pairs: ArrayLike, n_samples: int) -> GraphPairs:
         raise ValueError(
             f"index_pairs names sample {wrong[0]}, but samples are numbered 0 to {n_samples - 1}"
         )
-    one, other = pairs[:, 0], pairs[:, 1]
-    rows, columns = np.concatenate([one, other]), np.concatenate([other, one])
+    back = pairs[pairs[:, 0] != pairs[:, 1], ::-1]
+    rows, columns = np.concatenate([pairs, back]).T
     graph = sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(n_samples, n_samples))
     return GraphPairs(graph)
