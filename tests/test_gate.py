@@ -20,7 +20,7 @@ def gate(prior=0.8, weight=1.0):
 
 def test_gates_are_open_or_shut():
     hidden = torch.randn(50, 3, dtype=torch.float64)
-    made = gate(prior=0.5)
+    made = gate(prior=0.55)
     probability = made.layers(hidden).sigmoid()
     assert torch.equal(made(hidden), (probability > 0.5).double())
     assert 0.2 < float((probability > 0.5).double().mean()) < 0.8
@@ -49,6 +49,14 @@ def test_a_new_gate_costs_nothing_and_is_open():
     hidden = torch.randn(5, 3)
     assert float(made.penalty(hidden).detach()) == pytest.approx(0, abs=1e-6)
     assert torch.equal(made(hidden), torch.ones(5, 4))
+
+
+@pytest.mark.parametrize("prior", [0.2, 0.5])
+def test_a_prior_that_shuts_every_gate_at_the_start_is_refused(prior):
+    with pytest.raises(ValueError, match=rf"'prior': must be above 0.5.*, got {prior}"):
+        GateSettings.read({"prior": prior})
+    with pytest.raises(ValueError, match="less than 1"):
+        GateSettings(prior=1.0)
 
 
 def test_the_penalty_moves_the_gates_alone():

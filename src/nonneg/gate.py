@@ -5,7 +5,7 @@ score.
 """
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from nonneg.settings import Settings
@@ -14,10 +14,21 @@ from nonneg.settings import Settings
 class GateSettings(Settings):
     """How gates are held open."""
 
-    prior: float = Field(default=0.8, gt=0, lt=1)
-    """The probability of an open gate that costs nothing."""
+    prior: float = Field(default=0.8, lt=1)
+    """The probability of an open gate that costs nothing, and that gates start with: above 0.5,
+    since they are open only above it."""
     weight: float = Field(default=3e-5, ge=0)
     """Of the penalty on other probabilities, summed over features, in the loss."""
+
+    @field_validator("prior")
+    @classmethod
+    def _starts_open(cls, prior: float) -> float:
+        if prior <= 0.5:
+            raise ValueError(
+                "must be above 0.5: gates start at the prior, are open only above 0.5, "
+                "and with all of them shut there is nothing to learn from"
+            )
+        return prior
 
 
 class Gate(nn.Module):
