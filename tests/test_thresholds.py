@@ -49,3 +49,11 @@ def test_what_is_on_for_few_enough_stays_to_the_bit():
         last, samples = passing(scores)
         limit(last, samples, rate)
         assert last.bias.tolist() == [bias]
+
+
+@pytest.mark.parametrize(("rate", "n", "n_max"), [(0.29, 100, 29), (0.57, 100, 57), (0.299, 10, 2)])
+def test_a_share_of_whole_samples_is_not_rounded_down(rate, n, n_max):
+    """In floating point 0.29 · 100 is a little less than 29."""
+    last, samples = passing(torch.arange(1.0, n + 1)[:, None])
+    limit(last, samples, rate)
+    assert int((last(samples) > 0).sum()) == n_max

@@ -37,7 +37,8 @@ def limit(last: nn.Linear, inputs: Tensor, max_on_rate: float) -> None:
         inputs: What it reads of the samples ``(n, h)``.
         max_on_rate: The share; one sample is allowed where it is less than that.
     """
-    n_max = max(1, int(max_on_rate * len(inputs)))
+    # 0.29 · 100 is a little less than 29 in floating point.
+    n_max = max(1, int(round(max_on_rate * len(inputs), 6)))
     if n_max >= len(inputs):
         return
     for rows in torch.arange(len(last.bias), device=last.bias.device).split(AT_ONCE):
