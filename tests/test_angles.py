@@ -135,3 +135,11 @@ def test_weights_that_are_no_numbers_are_left_for_the_run_to_report():
         last.weight[0, 0] = math.nan
     keep_angles(last, drawn(10, 6))
     assert last.weight.isnan().sum() == 1
+
+
+def test_one_sample_is_too_few_for_on_rates():
+    last = layer()
+    weight = last.weight.clone()
+    with pytest.raises(ValueError, match="at least two samples, got 1"):
+        keep_angles(last, drawn(1, 6))
+    assert torch.equal(last.weight, weight)

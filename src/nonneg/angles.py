@@ -44,16 +44,18 @@ def keep_angles(last: nn.Linear, inputs: Tensor | None) -> None:
 
     Args:
         last: Changes in place. The bias is no part of what keeps angles.
-        inputs: What it reads of some samples ``(n, h)``: each score is then above zero for as many
-            of them as before, or for fewer where several are equal at the edge. Scores that are
-            above zero for none keep their weights and bias. None for signed scores, which all get
-            new weights and keep their bias.
+        inputs: What it reads of some samples ``(n, h)``, two or more: each score is then above zero
+            for as many of them as before, or for fewer where several are equal at the edge. Scores
+            that are above zero for none keep their weights and bias. None for signed scores, which
+            all get new weights and keep their bias.
     """
     if not torch.isfinite(last.weight).all():
         return  # the run has diverged, and says so where it measures
     if inputs is None:
         last.weight.copy_(nearest_frame(last.weight))
         return
+    if len(inputs) < 2:
+        raise ValueError(f"on-rates are kept by at least two samples, got {len(inputs)}; give more")
     every = torch.arange(len(last.weight), device=last.weight.device)
     n_on = torch.cat(
         [(_scores(last, inputs, rows) > 0).sum(dim=0) for rows in every.split(AT_ONCE)]
