@@ -7,14 +7,21 @@ from nonneg.data import Data
 from nonneg.encoder import Encoder
 from nonneg.evaluation.neighbours import knn_accuracy
 from nonneg.evaluation.probe import linear_probe
+from nonneg.metrics.consistency import ClassConsistency
+from nonneg.metrics.purity import TopPurity
 
 # A purity is only taken of features with at least this many active samples.
 MIN_ACTIVE = 20
+_N_VOTERS = 20
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Headline figures, each beside what it must be read against."""
+    """Headline figures, each beside what it must be read against.
+
+    Consistency, purity and their nulls are NaN where there are no more than ``MIN_ACTIVE`` test
+    samples.
+    """
 
     sparsity: float
     """Share of entries that are zero."""
@@ -30,7 +37,7 @@ class Summary:
     """Share of the commonest class among the ``MIN_ACTIVE`` strongest samples of a feature."""
     top_purity_null: float
     knn_accuracy: float
-    """Of the features."""
+    """Of the features, with 20 voters; with all training samples if these are fewer."""
     probe_accuracy: float
     """Of a linear classifier on the hidden layer."""
 
@@ -47,24 +54,34 @@ def summary(encoder: Encoder, train: Data, test: Data) -> Summary:
         raise ValueError(f"{test.name} has no labels; a summary needs them for train and test")
     seen, new = encoder.encode(train), encoder.encode(test)
     sparsity = metrics.sparsity(new.features)
-    consistency = metrics.class_consistency(
-        new.features, test.labels, min_active=MIN_ACTIVE, n_permutations=20, random_state=0
-    )
-    purity = metrics.top_purity(
-        new.features, test.labels, m=MIN_ACTIVE, n_permutations=20, random_state=0
-    )
-    assert consistency.null is not None
-    assert purity.null is not None
+    frequent = top = None
+    if len(test) > MIN_ACTIVE:  # the strongest of all samples are all samples
+        chance = {"n_permutations": 20, "random_state": 0}
+        frequent = metrics.class_consistency(
+            new.features, test.labels, min_active=MIN_ACTIVE, **chance
+        )
+        top = metrics.top_purity(new.features, test.labels, m=MIN_ACTIVE, **chance)
+    consistency, consistency_null = _beside_chance(frequent)
+    top_purity, top_purity_null = _beside_chance(top)
+    k = min(_N_VOTERS, len(train))
     probe = linear_probe(seen.hidden, train.labels, new.hidden, test.labels)
     return Summary(
         sparsity=sparsity.value,
         alive_features=sparsity.n_alive,
         n_features=encoder.n_features,
-        consistency=consistency.value,
-        consistency_null=consistency.null,
-        n_measured=consistency.averaged_over,
-        top_purity=purity.value,
-        top_purity_null=purity.null,
-        knn_accuracy=knn_accuracy(seen.features, train.labels, new.features, test.labels),
+        consistency=consistency,
+        consistency_null=consistency_null,
+        n_measured=0 if frequent is None else frequent.averaged_over,
+        top_purity=top_purity,
+        top_purity_null=top_purity_null,
+        knn_accuracy=knn_accuracy(seen.features, train.labels, new.features, test.labels, k=k),
         probe_accuracy=probe.value,
     )
+
+
+def _beside_chance(found: ClassConsistency | TopPurity | None) -> tuple[float, float]:
+    """A value and its null; NaN where nothing was measured."""
+    if found is None:
+        return float("nan"), float("nan")
+    assert found.null is not None
+    return found.value, found.null
