@@ -60,9 +60,10 @@ class CrossNCL(ReadableSides, FittedFeatures):
         threshold_: Features below this share of their row's length are dropped, for a target; one
             for each side.
         expected_activation_: Mean activation of each feature, rows scaled to length 1, mean of
-            both sides ``(d,)``; ``rank_`` has the feature numbers, strongest first.
-        n_alive_: Features that are on for some training row of *both* sides; ``n_dead_`` counts
-            the others.
+            both sides ``(d,)``; of more than 20,000 training rows, over 20,000 drawn ones.
+            ``rank_`` has the feature numbers, strongest first.
+        n_alive_: Features that are on for some training row of *both* sides, of the drawn ones
+            where there are more than 20,000; ``n_dead_`` counts the others.
         n_features_y_in_: Columns of y.
         n_iter_: Steps taken; ``history_`` has about twenty records on the way.
         feature_names_: What :meth:`describe` called the features; empty before.

@@ -35,7 +35,7 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def n_dead_(self) -> int:
-        """Features that are off for every training sample."""
+        """Features that are off for every training sample, or for all of 20,000 drawn ones."""
         return len(self.expected_activation_) - self.n_alive_
 
     @property

@@ -35,6 +35,8 @@ class LearntSide:
         threshold: Features below this share of the length of their row are to be dropped.
         expected_activation: Mean activation of each feature on training samples ``(d,)``.
         alive: Whether each feature is on for some training sample ``(d,)``.
+
+    The last two are of 20,000 drawn samples where there are more.
     """
 
     encoder: Encoder

@@ -57,8 +57,10 @@ class NCL(ReadableFeatures, FittedFeatures):
         n_axes_: How many principal axes were kept.
         threshold_: Features below this share of their row's length are dropped, for a target.
         rank_: Feature numbers by expected activation on the training set, strongest first.
-        expected_activation_: Mean activation of each feature, rows scaled to length 1 ``(d,)``.
-        n_alive_: Features that are on for some training sample; ``n_dead_`` counts the others.
+        expected_activation_: Mean activation of each feature, rows scaled to length 1 ``(d,)``;
+            of more than 20,000 training samples, over 20,000 drawn ones.
+        n_alive_: Features that are on for some training sample, of the drawn ones where there are
+            more than 20,000; ``n_dead_`` counts the others.
         n_iter_: Steps taken; ``history_`` has about twenty records on the way.
         feature_names_: What :meth:`describe` called the features; empty before.
 

@@ -17,10 +17,12 @@ def vicreg(
     variance: float = 25.0,
     covariance: float = 1.0,
 ) -> Tensor:
-    """The VICReg loss of a batch of pairs (Bardes et al. 2022, eq. 6).
+    """The VICReg loss of a batch of pairs (Bardes et al. 2022, as in the authors' repository).
 
-    Mean squared difference of partners; hinge of every feature's standard deviation at 1; squared
-    covariances of different features, divided by their number d; the last two for either side.
+    Mean squared difference of partners; hinge of every feature's standard deviation at 1, mean
+    over features; squared covariances of different features, divided by their number d; the last
+    two for either side. Eq. 6 of the paper differs in two factors: its first term is summed over
+    features, here it is their mean, and of the two sides' hinges it has the sum, here half of it.
     Rows are NOT normalised.
 
     Args:
@@ -31,7 +33,8 @@ def vicreg(
         covariance: Of the third.
 
     Example:
-        One feature that is the same for all: only its missing variance costs, about 1 a side.
+        One feature that is the same for all: only its missing variance costs, almost 1, half of
+        it from either side.
 
         >>> vicreg(torch.ones(3, 1), torch.ones(3, 1), variance=1.0)
         tensor(0.9900)

@@ -59,8 +59,9 @@ def sepin(
     over anchors r of ``log Σ_c exp(cos_rc / T) - cos_rp / T``, in nats, p being the other view of
     r. With ``negatives="both"`` (NT-Xent) both views of all n pairs are anchors, and the 2n - 1
     rows other than r are its candidates, p among them; with ``"cross"`` the anchors of a view have
-    the n rows of the other view. Higher is better; at most 1/T over all features of a
-    non-negative representation, and slightly negative for a feature that misleads.
+    the n rows of the other view. Higher is better, and slightly negative for a feature that
+    misleads. With the plain convention the sum over all features of a non-negative representation
+    is at most 1/T.
 
     Args:
         Z_a: Features of the first view ``(n_pairs, n_features)``.
