@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nonneg import info_nce
-from nonneg.losses.rows import at_least_float32, unit_rows
+from nonneg.losses.rows import at_least_float32, check_two_views, unit_rows
 
 
 def drawn(*shape, seed=0, dtype=torch.float64):
@@ -93,3 +93,9 @@ def test_half_precision_becomes_float32_and_the_rest_stays(given, made):
     z = torch.ones(2, 2, dtype=given)
     assert at_least_float32(z).dtype == made
     assert (at_least_float32(z) is z) == (given == made)
+
+
+def test_views_without_features_are_refused():
+    nothing = torch.zeros(4, 0)
+    with pytest.raises(ValueError, match=r"z_a must be \(n_samples, n_features\), got .*\(4, 0\)"):
+        check_two_views(nothing, nothing)

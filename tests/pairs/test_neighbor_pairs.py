@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from nonneg.pairs import Batch, Draws, neighbours
+from nonneg.pairs import Batch, Draws, exact
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 
 VECTORS = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
@@ -20,7 +20,7 @@ def batch_of(vectors, numbers, *, epoch=0):
 
 @pytest.mark.parametrize("tile_entries", [1 << 26, 7 * 60])
 def test_neighbors_are_those_of_a_plain_loop(monkeypatch, tile_entries):
-    monkeypatch.setattr(neighbours, "_TILE_ENTRIES", tile_entries)
+    monkeypatch.setattr(exact, "_TILE_ENTRIES", tile_entries)
     rows = VECTORS.double().tolist()
     for i, found in enumerate(nearest_neighbors(VECTORS, 4).tolist()):
         others = sorted((j for j in range(60) if j != i), key=lambda j: -cosine(rows[i], rows[j]))

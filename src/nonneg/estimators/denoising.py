@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nonneg.estimators.projection import Projection, principal_axes
 from nonneg.estimators.vectors import TILE_ENTRIES, dense_rows
-from nonneg.metrics.rows import unit_rows
+from nonneg.pairs.exact import exact_neighbors
 
 # How many samples are compared with how many others, and with how many of the nearest.
 _N_QUERIES = 1000
@@ -108,10 +108,7 @@ def neighbor_correlation(
     for found_by, compared in (halves, halves[::-1]):
         if not len(found_by):
             continue
-        unit = unit_rows(positions[:, found_by])
-        cosine = unit[queries] @ unit.T  # (queries, n)
-        cosine.scatter_(1, queries[:, None], -torch.inf)
-        nearest = cosine.topk(k, dim=1).indices  # (queries, k)
+        nearest = exact_neighbors(positions[:, found_by], queries, k)  # (queries, k)
         there = positions[:, compared]
         around = there[nearest.flatten()].view(len(queries), k, -1).mean(dim=1)
         correlation[compared] = (there[queries] * around).mean(dim=0) / variances[compared]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from nonneg.metrics.rows import unit_rows
+from nonneg.pairs.exact import exact_neighbors
 
 # A group has about this many samples; a sample looks into so many of the groups nearest to it.
 _GROUP_SIZE = 256
@@ -43,7 +44,7 @@ def approximate_neighbors(vectors: Tensor, k: int) -> Tensor:
     found, is_other = found.gather(1, order), is_other.gather(1, order)
     short = (~is_other.all(dim=1)).nonzero()[:, 0]
     if len(short):
-        found[short] = _among_all(vectors, short, k)
+        found[short] = exact_neighbors(vectors, short, k)
     return found
 
 
@@ -125,16 +126,6 @@ def _by_faiss(faiss: ModuleType, vectors: Tensor, k: int) -> Tensor:
     index.add(unit.numpy())
     index.nprobe = _N_NEAR
     return torch.from_numpy(index.search(unit.numpy(), k)[1])
-
-
-def _among_all(vectors: Tensor, rows: Tensor, k: int) -> Tensor:
-    """The k neighbours of some rows among all samples, for those whose groups held too few."""
-    unit, parts = unit_rows(vectors), []
-    for some in rows.to(vectors.device).split(max(1, _TILE_ENTRIES // len(vectors))):
-        cosine = unit[some] @ unit.T
-        cosine.scatter_(1, some[:, None], -torch.inf)
-        parts.append(cosine.topk(k, dim=1).indices.cpu())
-    return torch.cat(parts)
 
 
 def _faiss() -> ModuleType | None:

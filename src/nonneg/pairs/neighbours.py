@@ -6,12 +6,10 @@ import torch
 from torch import Tensor
 
 from nonneg.metrics.inputs import checked_features
-from nonneg.metrics.rows import unit_rows
 from nonneg.pairs.approximate import approximate_neighbors
+from nonneg.pairs.exact import exact_neighbors
 from nonneg.pairs.protocol import Batch
 
-# Rows of the cosine matrix that are held at once: 2^26 numbers are 256 MB.
-_TILE_ENTRIES = 1 << 26
 # With more samples than this every pair is too much work: a million would take 1e12 products.
 _EXACT_UP_TO = 50_000
 
@@ -70,10 +68,4 @@ def nearest_neighbors(vectors: Tensor, k: int) -> Tensor:
     vectors = checked_features(vectors, "vectors").dense()
     if n > _EXACT_UP_TO:
         return approximate_neighbors(vectors, k)
-    unit = unit_rows(vectors)
-    found = torch.empty(n, k, dtype=torch.int64)
-    for rows in torch.arange(n, device=unit.device).split(max(1, _TILE_ENTRIES // n)):
-        cosine = unit[rows] @ unit.T  # (rows, n)
-        cosine.scatter_(1, rows[:, None], -torch.inf)
-        found[rows.cpu()] = cosine.topk(k, dim=1).indices.cpu()
-    return found
+    return exact_neighbors(vectors, torch.arange(n), k)
