@@ -4,15 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import AfterValidator, model_validator
 from torch import Tensor, nn
 
 from nonneg import backbones
-from nonneg.data import ArrayData, Data
-from nonneg.data.arrays import as_tensor
+from nonneg.data.given import Samples, as_data
 from nonneg.encoder_folder import fill_encoder, read_encoder_settings, write_encoder
 from nonneg.gate import Gate, GateSettings
 from nonneg.modes import evaluation_mode
@@ -139,14 +136,14 @@ class Encoder(nn.Module):
     def hidden(self, inputs: Tensor) -> Tensor:
         """Only the backbone's output ``(n, h)`` of a batch, with gradient."""
         if self.settings.backbone is not None:  # what a user's own module reads, it knows itself
-            self._check_shape(tuple(inputs.shape[1:]))
+            self.check_shape(tuple(inputs.shape[1:]))
         hidden: Tensor = self.backbone(self._scaled(inputs))
         return hidden
 
     @torch.no_grad()
     def encode(
         self,
-        samples: Tensor | NDArray[np.generic] | Data,
+        samples: Samples,
         batch_size: int = 512,
         *,
         after: Callable[[int], None] = lambda _: None,
@@ -161,10 +158,8 @@ class Encoder(nn.Module):
             batch_size: How many samples go through at once.
             after: Told the number of samples of each batch that is done.
         """
-        if isinstance(samples, np.ndarray):
-            samples = as_tensor(samples)
-        data = ArrayData(samples) if isinstance(samples, Tensor) else samples
-        self._check_shape(data.sample_shape)  # also where there is no sample
+        data = as_data(samples)
+        self.check_shape(data.sample_shape)  # also where there is no sample
         device = next(self.parameters()).device
         parts = []
         with evaluation_mode(self):
@@ -222,8 +217,11 @@ class Encoder(nn.Module):
             scaled = (scaled - self._mean) / self._std
         return scaled
 
-    def _check_shape(self, shape: tuple[int, ...]) -> None:
-        """Images may come in another size (the backbone pools), but not with other channels."""
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise ``ValueError`` for samples that this encoder does not read.
+
+        Images may come in another size (the backbone pools), but not with other channels.
+        """
         if len(shape) != len(self.sample_shape) or shape[0] != self.sample_shape[0]:
             raise ValueError(
                 f"this encoder reads samples of shape {self.sample_shape}, got {tuple(shape)}"

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -30,3 +31,11 @@ def test_what_is_fetched_can_be_changed_without_changing_the_data():
 def test_an_unknown_split_is_refused():
     with pytest.raises(ValueError, match=r"^unknown split 'valid'; known: train, test$"):
         of_split({"train": 1, "test": 2}, "valid")
+
+
+@pytest.mark.parametrize("given", [np.zeros((3, 2)), [[0.0, 1.0]]])
+def test_inputs_and_labels_are_tensors(given):
+    with pytest.raises(TypeError, match=r"inputs must be a tensor, got .*torch\.as_tensor"):
+        ArrayData(given)
+    with pytest.raises(TypeError, match="labels must be a tensor"):
+        ArrayData(torch.zeros(3, 2), labels=[0, 1, 1])

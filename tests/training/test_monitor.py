@@ -41,10 +41,14 @@ def test_any_fall_of_the_spectral_loss_is_progress():
             {"progress_rate": 0.03, "loss": 6.1},
             "the loss 6.100 has come only 3% of the way from its ceiling to its floor",
         ),
+        (
+            {"progress_rate": -0.13, "loss": 7.1},
+            "the loss 7.100 is above that of features that are all alike",
+        ),
     ],
 )
 def test_each_kind_of_collapse_is_named_with_its_cure(change, said):
-    warning = collapse_warning(HEALTHY | change, n_features=256)
+    warning = collapse_warning(HEALTHY | change, n_features=256, can_be_normed=True)
     assert warning == (
         f"the run has collapsed: {said}; set encoder.projector.norm=batch, lower optimizer.lr, "
         "or try encoder.nonnegative=rep_relu"
@@ -54,6 +58,11 @@ def test_each_kind_of_collapse_is_named_with_its_cure(change, said):
 def test_a_limit_to_features_is_named_where_there_is_one():
     warning = collapse_warning(HEALTHY | {"alive_features": 3}, n_features=256, max_on_rate=0.05)
     assert warning.endswith("rep_relu, or raise training.max_on_rate (0.05)")
+
+
+def test_a_projector_that_is_normed_or_linear_is_not_told_to_be_normed():
+    warning = collapse_warning(HEALTHY | {"alive_features": 3}, n_features=256)
+    assert warning.endswith("alive; lower optimizer.lr, or try encoder.nonnegative=rep_relu")
 
 
 def test_a_healthy_run_is_left_in_peace():

@@ -28,6 +28,9 @@ SMALL = [
     "optimizer.lr=0.005",
 ]
 
+NUMBERS = torch.arange(5)
+FIVE = Batch(torch.zeros(5, 3), NUMBERS, Draws(0, 0, NUMBERS), fetch=torch.zeros(5, 3).__getitem__)
+
 
 def experiment(*settings):
     return read_experiment("digits", [*SMALL, *settings])[1]
@@ -122,7 +125,7 @@ def test_the_backbones_output_has_its_share_of_the_gradient(weight):
     model = Encoder(EncoderSettings(projector=head), (3,), backbone=torch.nn.Linear(3, 4)).double()
     views = torch.randn(2, 5, 3, dtype=torch.float64)
     settings = config(temperature=0.5, hidden_weight=weight)
-    told = contrastive_task(model, lambda _: tuple(views), settings).learn(None, Plain(model))
+    told = contrastive_task(model, lambda _: tuple(views), settings).learn(FIVE, Plain(model))
     found = [parameter.grad.clone() for parameter in model.parameters()]
     model.zero_grad()
     hidden = model.backbone(views.flatten(0, 1))
@@ -144,7 +147,7 @@ def test_with_all_of_the_weight_the_features_do_not_touch_the_backbone():
     model = Encoder(EncoderSettings(projector=head), (3,), backbone=torch.nn.Linear(3, 4)).double()
     views = torch.randn(2, 5, 3, dtype=torch.float64)
     settings = config(temperature=0.5, hidden_weight=1)
-    told = contrastive_task(model, lambda _: tuple(views), settings).learn(None, Plain(model))
+    told = contrastive_task(model, lambda _: tuple(views), settings).learn(FIVE, Plain(model))
     hidden = model.backbone(views.flatten(0, 1))
     features = model.projector(hidden).clamp_min(0)
     of_features = info_nce(features[:5], features[5:], temperature=0.5)

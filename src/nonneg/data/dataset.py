@@ -70,6 +70,15 @@ class ArrayData:
     name: str = "array"
     class_names: tuple[str, ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        for name in ("inputs", "labels"):
+            value = getattr(self, name)
+            if not isinstance(value, Tensor) and not (name == "labels" and value is None):
+                raise TypeError(
+                    f"{name} must be a tensor, got {type(value).__name__}; wrap it in "
+                    "torch.as_tensor"
+                )
+
     @property
     def sample_shape(self) -> tuple[int, ...]:
         """The shape of one sample."""

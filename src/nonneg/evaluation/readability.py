@@ -57,15 +57,15 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
 def _reference(data: Data) -> tuple[Tensor, str]:
     """The inputs as they are ``(n, width)``, and their name; large images are made small first."""
     shape = data.sample_shape
-    small = tuple(min(side, _SMALL) for side in shape[1:])
-    is_large = len(shape) == 3 and small != shape[1:]
+    is_large = len(shape) == 3 and max(shape[1:]) > _SMALL
+    height, width = (min(side, _SMALL) for side in shape[1:]) if is_large else (0, 0)
     parts = []
     for numbers in torch.arange(len(data)).split(AT_ONCE):
         inputs = data.fetch(numbers).float()
         if is_large:
-            inputs = F.adaptive_avg_pool2d(inputs, small)
+            inputs = F.adaptive_avg_pool2d(inputs, (height, width))
         parts.append(inputs.flatten(1))
-    called = f"inputs at {small[0]} × {small[1]}" if is_large else "raw inputs"
+    called = f"inputs at {height} × {width}" if is_large else "raw inputs"
     return torch.cat(parts), called
 
 

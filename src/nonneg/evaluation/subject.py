@@ -12,7 +12,7 @@ from nonneg.data.subset import permutation
 from nonneg.encoder import Encoded, Encoder
 from nonneg.evaluation.settings import EvaluationSettings
 from nonneg.evaluation.sharding import encoded_together
-from nonneg.pairs import Batch, Draws, Pairs
+from nonneg.pairs import Batch, Draws, Pairs, two_views
 from nonneg.training import Classifier, View, as_it_is
 
 AT_ONCE = 512  # samples whose inputs or views are in memory together
@@ -157,7 +157,7 @@ def features_of_views(
     for numbers in torch.arange(len(samples)).split(AT_ONCE):
         draws = Draws(seed, 0, numbers)
         inputs = samples.fetch(numbers) if prepare is None else prepare(samples, numbers, draws)
-        views = pairs(Batch(inputs, numbers, draws, fetch=samples.fetch))
+        views = two_views(pairs, Batch(inputs, numbers, draws, fetch=samples.fetch))
         parts.append([encoder.encode(view).features for view in views])
     first, second = (torch.cat(side) for side in zip(*parts, strict=True))
     return first, second

@@ -41,6 +41,8 @@ def unit_rows(z: Tensor, *, length: float | Tensor = 1.0) -> Tensor:
 def check_two_views(z_a: Tensor, z_b: Tensor, *, n_processes: int = 1) -> None:
     """Raise a clear error unless both are ``(n, d)`` floats, of at least two pairs in all."""
     for name, z in (("z_a", z_a), ("z_b", z_b)):
+        if not isinstance(z, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(z).__name__}")
         if z.ndim != 2 or not z.shape[1]:
             raise ValueError(f"{name} must be (n_samples, n_features), got shape {tuple(z.shape)}")
         if not z.is_floating_point():

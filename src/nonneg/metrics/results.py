@@ -30,8 +30,8 @@ class Measurement:
         ...     higher_is_better=True,
         ...     signed=False,
         ... )
-        >>> float(found), found.scalars()["averaged_over"]
-        (0.5, 4)
+        >>> float(found), f"{found:.2f}", found.scalars()["averaged_over"]
+        (0.5, '0.50', 4)
     """
 
     value: float
@@ -48,6 +48,10 @@ class Measurement:
 
     def __float__(self) -> float:
         return self.value
+
+    def __format__(self, spec: str) -> str:
+        """The number in a given form, as ``f"{result:.3f}"``; without one, all that there is."""
+        return format(self.value, spec) if spec else str(self)
 
     def scalars(self) -> dict[str, object]:
         """Every field that is not an array, by name: what belongs into a table or a JSON file."""

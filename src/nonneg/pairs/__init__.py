@@ -8,7 +8,7 @@ from nonneg.pairs.image_views import ImageViews
 from nonneg.pairs.labels import LabelPairs
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.noise import NoisePairs
-from nonneg.pairs.protocol import Batch, Pairs, PreparedPairs
+from nonneg.pairs.protocol import Batch, Pairs, PreparedPairs, two_views
 from nonneg.pairs.recipes import RECIPES, recipe
 from nonneg.pairs.view_settings import ViewSettings
 
@@ -28,4 +28,5 @@ __all__ = [
     "given_pairs",
     "nearest_neighbors",
     "recipe",
+    "two_views",
 ]

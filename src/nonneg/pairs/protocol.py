@@ -47,6 +47,28 @@ class Pairs(Protocol):
         ...
 
 
+def two_views(pairs: Pairs, batch: Batch) -> tuple[Tensor, Tensor]:
+    """What pairs give for a batch, looked at first: rows that do not fit would pair strangers.
+
+    Raises:
+        TypeError: For anything but two tensors.
+        ValueError: For tensors that are not a row a sample each, alike in shape.
+    """
+    called = getattr(pairs, "__qualname__", type(pairs).__qualname__)
+    views = pairs(batch)
+    if not isinstance(views, tuple | list) or [isinstance(v, Tensor) for v in views] != [True] * 2:
+        parts = views if isinstance(views, tuple | list) else [views]
+        got = ", ".join(type(part).__name__ for part in parts)
+        raise TypeError(f"{called} must give two tensors, the views of a batch, got {got}")
+    first, second = views
+    if first.shape != second.shape or len(first) != len(batch.indices):
+        raise ValueError(
+            f"{called} must give two views of the same shape, a row for each of the "
+            f"{len(batch.indices)} samples, got {tuple(first.shape)} and {tuple(second.shape)}"
+        )
+    return first, second
+
+
 class PreparedPairs(Pairs, Protocol):
     """Pairs of which a part is done where the data is read, in a worker process if there are any.
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nonneg.encoder import Encoded, Encoder
 from nonneg.losses.distributed import centred
-from nonneg.pairs import Batch, Pairs
+from nonneg.pairs import Batch, Pairs, two_views
 from nonneg.revival import last_layer
 from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
@@ -75,7 +75,7 @@ class Contrastive:
         return (self.encoder,)
 
     def _views(self, batch: Batch) -> Tensor:
-        return torch.cat(self.pairs(batch))
+        return torch.cat(two_views(self.pairs, batch))
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
@@ -129,8 +129,13 @@ class Contrastive:
 
     def warning(self, record: dict[str, Any]) -> str | None:
         """One sentence if the features have collapsed."""
-        limit = self.config.training.max_on_rate
-        return collapse_warning(record, self.encoder.n_features, max_on_rate=limit)
+        projector = self.encoder.settings.projector
+        return collapse_warning(
+            record,
+            self.encoder.n_features,
+            max_on_rate=self.config.training.max_on_rate,
+            can_be_normed=bool(projector.hidden) and projector.norm != "batch",
+        )
 
     def save(self, folder: Path) -> None:
         """Write the encoder."""

@@ -10,6 +10,7 @@ from rich.console import Console
 from torch import Tensor
 
 from nonneg.data import Data, check
+from nonneg.data.given import Samples, as_data
 from nonneg.encoder import Encoder
 from nonneg.pairs import Pairs
 from nonneg.training.contrastive import Contrastive
@@ -38,12 +39,12 @@ class TrainResult:
 
 def train(
     encoder: Encoder,
-    data: Data,
+    data: Samples,
     pairs: Pairs,
     config: TrainConfig,
     *,
     out: str | Path,
-    held_out: Data | None = None,
+    held_out: Samples | None = None,
     resume: bool = False,
     console: Console | None = None,
 ) -> TrainResult:
@@ -54,8 +55,8 @@ def train(
 
     Args:
         encoder: What learns. With the identity as its transform, this is ordinary CL.
-        data: To learn from; labels are only measured, and learnt from by the supervised
-            contrastive loss alone.
+        data: To learn from: a data set, or bare samples ``(n, *sample_shape)``. Labels are only
+            measured, and learnt from by the supervised contrastive loss alone.
         pairs: Which two views belong together.
         config: Loss, optimiser, schedule and machine.
         out: The run folder. One that holds another run is refused.
@@ -63,12 +64,20 @@ def train(
         resume: Continue from the last checkpoint; starts at the beginning if there is none.
         console: Where progress is shown; standard output by default.
     """
+    if not isinstance(config, TrainConfig):
+        raise TypeError(
+            f"config must be a TrainConfig, got {type(config).__name__}; make one with "
+            "nonneg.TrainConfig.read"
+        )
+    samples = as_data(data)
+    measured = samples if held_out is None else as_data(held_out)
+    encoder.check_shape(measured.sample_shape)  # views of the others may have another shape
     return run_task(
-        contrastive_task(encoder, pairs, config, labels=data.labels),
-        data,
+        contrastive_task(encoder, pairs, config, labels=samples.labels),
+        samples,
         config,
         out=out,
-        held_out=held_out,
+        held_out=None if held_out is None else measured,
         resume=resume,
         console=console,
     )

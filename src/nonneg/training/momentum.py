@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoded, Encoder
 from nonneg.losses import gathered, info_nce_queue
 from nonneg.losses.distributed import with_mean_value
-from nonneg.pairs import Batch, Pairs
+from nonneg.pairs import Batch, Pairs, two_views
 from nonneg.training.contrastive import Contrastive
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Engine
@@ -105,7 +105,7 @@ class MomentumQueue(Contrastive):
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
         """Add the gradients of a batch; gives its loss, without gradient."""
-        anchors, others = self.pairs(batch)
+        anchors, others = two_views(self.pairs, batch)
         self.both.follow(self.config.loss.momentum)
         keys = self.both.keys(others)
         encoded = engine.forward(anchors)

@@ -74,7 +74,11 @@ def progress_rate(
 
 
 def collapse_warning(
-    record: dict[str, Any], n_features: int, *, max_on_rate: float = 1.0
+    record: dict[str, Any],
+    n_features: int,
+    *,
+    max_on_rate: float = 1.0,
+    can_be_normed: bool = False,
 ) -> str | None:
     """One sentence if an epoch's record shows a collapsed run, None for a healthy one.
 
@@ -82,11 +86,14 @@ def collapse_warning(
         record: With ``zero_row_rate`` and ``alive_features``, and ``progress_rate`` if known.
         n_features: Alive and dead together.
         max_on_rate: Of the run; features may have been limited to too little.
+        can_be_normed: Whether the projector has inner layers without batch normalisation.
     """
     if record["zero_row_rate"] > MAX_ZERO_ROWS:
         what = f"{record['zero_row_rate']:.0%} of the samples have no active feature"
     elif record["alive_features"] < max(2, MIN_ALIVE * n_features):
         what = f"only {record['alive_features']} of {n_features} features are alive"
+    elif record.get("progress_rate", 1.0) < 0:
+        what = f"the loss {record['loss']:.3f} is above that of features that are all alike"
     elif record.get("progress_rate", 1.0) < MIN_PROGRESS:
         what = (
             f"the loss {record['loss']:.3f} has come only {record['progress_rate']:.0%} of the way "
@@ -94,11 +101,11 @@ def collapse_warning(
         )
     else:
         return None
-    limit = f", or raise training.max_on_rate ({max_on_rate:g})" if max_on_rate < 1 else ""
-    return (
-        f"the run has collapsed: {what}; set encoder.projector.norm=batch, lower optimizer.lr, "
-        f"or try encoder.nonnegative=rep_relu{limit}"
-    )
+    cures = ["set encoder.projector.norm=batch"] if can_be_normed else []
+    cures += ["lower optimizer.lr", "try encoder.nonnegative=rep_relu"]
+    if max_on_rate < 1:
+        cures.append(f"raise training.max_on_rate ({max_on_rate:g})")
+    return f"the run has collapsed: {what}; {', '.join(cures[:-1])}, or {cures[-1]}"
 
 
 def monitored(data: Data, n_samples: int) -> tuple[Tensor, Tensor | None]:

@@ -72,7 +72,8 @@ class RunFolder:
             )
         if not resume:
             raise FileExistsError(
-                f"{self.path} already holds this run; resume it (--resume) or choose another folder"
+                f"{self.path} already holds this run; resume it (--resume, from Python "
+                "resume=True) or choose another folder"
             )
 
     def write_history(self, history: list[dict[str, Any]]) -> None:

@@ -125,7 +125,8 @@ class TrainConfig(Settings):
         if self.training.warmup_epochs >= self.training.epochs:
             raise ValueError(
                 f"training.warmup_epochs ({self.training.warmup_epochs:g}) must be below "
-                f"training.epochs ({self.training.epochs})"
+                f"training.epochs ({self.training.epochs}); set training.warmup_epochs=0 or more "
+                "epochs"
             )
         return self
 
