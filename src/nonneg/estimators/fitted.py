@@ -49,6 +49,10 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         An encoder in it can also be read by itself, see :meth:`nonneg.Encoder.load`; it gives the
         features before ``threshold_`` and ``max_active``. A ``random_state`` that is a generator
         is saved as None.
+
+        Raises:
+            FileExistsError: The folder holds something else, such as a training run; an earlier
+                save of the same class is replaced.
         """
         check_is_fitted(self)
         write_fitted(Path(folder), self)

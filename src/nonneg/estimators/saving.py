@@ -11,14 +11,11 @@ from torch import nn
 
 from nonneg.encoder import Encoder
 from nonneg.encoder_folder import CONFIG_FILE
+from nonneg.estimators.places import ESTIMATOR, UNFINISHED, check_place
 from nonneg.estimators.projection import Projection
 from nonneg.files import digest_of_file, read_json, write_json
 from nonneg.metrics.results import IntArray
 from nonneg.revival import last_layer
-
-_KEY = "estimator"
-# A folder inside that of the estimator, whose files are moved to their places when all are there.
-_UNFINISHED = ".unfinished"
 
 
 def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
@@ -31,10 +28,15 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
         folder: Is made if it is not there. The encoder of an estimator with one lies in it, those
             of an estimator with several in folders of their own.
         estimator: Its ``_encoder_folders`` names the attributes that are encoders.
+
+    Raises:
+        FileExistsError: If the folder is a file, or holds something else than an estimator of the
+            same class.
     """
-    beside = folder / _UNFINISHED
-    shutil.rmtree(beside, ignore_errors=True)
     places = estimator._encoder_folders
+    check_place(folder, type(estimator).__name__, places.values())
+    beside = folder / UNFINISHED
+    shutil.rmtree(beside, ignore_errors=True)
     for attribute, place in places.items():
         getattr(estimator, attribute).save(beside / place)
     path = beside / CONFIG_FILE
@@ -57,7 +59,7 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     }
     if hasattr(estimator, "feature_names_in_"):
         facts["feature_names_in"] = estimator.feature_names_in_.tolist()
-    write_json(path, {**config, _KEY: facts})
+    write_json(path, {**config, ESTIMATOR: facts})
     for file in (*facts["files"], CONFIG_FILE):
         (folder / file).parent.mkdir(exist_ok=True)
         (beside / file).replace(folder / file)
@@ -70,7 +72,7 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
     if not path.exists():
         raise FileNotFoundError(f"no estimator in {folder}: {CONFIG_FILE} is missing")
     config = read_json(path)
-    facts = config.get(_KEY) if isinstance(config, dict) else None
+    facts = config.get(ESTIMATOR) if isinstance(config, dict) else None
     if not isinstance(facts, dict) or facts.get("name") != kind.__name__:
         raise ValueError(f"{path} does not describe a fitted {kind.__name__}")
     try:
