@@ -55,7 +55,7 @@ def test_a_folder_of_something_else_is_never_overwritten(ncl, both, tmp_path):
     for folder, written, lost in (
         (tmp_path / "encoder", write_encoder, "an encoder"),
         (tmp_path / "cross", both.save, "a fitted CrossNCL"),
-        (tmp_path / "other", write_other, "a config.json of something else"),
+        (tmp_path / "other", write_other, "something else"),
         (tmp_path / "weights", write_weights, "model.safetensors"),
     ):
         folder.mkdir()
@@ -118,3 +118,23 @@ def test_a_file_is_no_folder(ncl, tmp_path):
         sentence = f"^{re.escape(str(path))} is a file; choose another folder to save NCL in$"
         with pytest.raises(FileExistsError, match=sentence):
             ncl.save(folder)
+
+
+def test_loading_something_else_says_how_to_load_it(ncl, both, tmp_path):
+    for folder, written, sentence in (
+        (tmp_path / "encoder", write_encoder, "but an encoder; load it with nonneg.Encoder.load"),
+        (tmp_path / "one", ncl.save, "but a fitted NCL; load it with nonneg.NCL.load"),
+        (
+            tmp_path / "other",
+            write_other,
+            "but something else; give a folder that CrossNCL.save has written",
+        ),
+    ):
+        folder.mkdir()
+        written(folder)
+        sentence = f"{folder / 'config.json'} does not describe a fitted CrossNCL {sentence}"
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+            CrossNCL.load(folder)
+    both.save(tmp_path / "both")
+    with pytest.raises(ValueError, match=r"a fitted CrossNCL; load it with nonneg\.CrossNCL"):
+        NCL.load(tmp_path / "both")

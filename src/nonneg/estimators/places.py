@@ -60,4 +60,4 @@ def content(config: Any) -> str:  # noqa: ANN401
     if isinstance(facts, dict):
         return f"a fitted {facts.get('name')}"
     is_encoder = isinstance(config, dict) and config.get("nonneg") == "encoder"
-    return "an encoder" if is_encoder else f"a {CONFIG_FILE} of something else"
+    return "an encoder" if is_encoder else "something else"

@@ -11,7 +11,7 @@ from torch import nn
 
 from nonneg.encoder import Encoder
 from nonneg.encoder_folder import CONFIG_FILE
-from nonneg.estimators.places import ESTIMATOR, UNFINISHED, check_place
+from nonneg.estimators.places import ESTIMATOR, UNFINISHED, check_place, content
 from nonneg.estimators.projection import Projection
 from nonneg.files import digest_of_file, read_json, write_json
 from nonneg.metrics.results import IntArray
@@ -74,7 +74,10 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
     config = read_json(path)
     facts = config.get(ESTIMATOR) if isinstance(config, dict) else None
     if not isinstance(facts, dict) or facts.get("name") != kind.__name__:
-        raise ValueError(f"{path} does not describe a fitted {kind.__name__}")
+        raise ValueError(
+            f"{path} does not describe a fitted {kind.__name__} but {content(config)}; "
+            + _way_to_load(content(config), kind.__name__)
+        )
     try:
         return _from_facts(folder, facts, kind)
     except (KeyError, TypeError) as error:
@@ -129,6 +132,14 @@ def _check_file(path: Path, digest: str) -> None:
             f"{path} is not the file that the estimator was saved with: a later save was "
             "interrupted, files of two were mixed, or it is damaged; save the estimator again"
         )
+
+
+def _way_to_load(there: str, name: str) -> str:
+    if there == "an encoder":
+        return "load it with nonneg.Encoder.load"
+    if there in ("a fitted NCL", "a fitted CrossNCL"):
+        return f"load it with nonneg.{there.split()[-1]}.load"
+    return f"give a folder that {name}.save has written"
 
 
 def _each(value: Any) -> list[Any]:  # noqa: ANN401
