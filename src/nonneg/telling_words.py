@@ -15,6 +15,8 @@ _PRIOR = 5
 _RARENESS = 1.5
 # Words of one or two letters tell little in most languages, so they count half.
 _SHORT_WORD = 2
+# Shares of one size may differ by rounding, which tells nothing.
+_ROUNDING = 1e-9
 # An ending makes no new word: sits and sitting, woman and women.
 _STEM = 3
 _ENDING = 4
@@ -42,8 +44,9 @@ def telling_words(
 
     Class-based TF-IDF (Grootendorst 2022), made for features with few texts: a word is judged by
     ``p log(p / q)^1.5``, p being the share of the feature's texts that hold it, drawn towards q,
-    its share of all texts. It must be in two texts at least, and in a tenth of them, where there
-    is such a word. Of skier and skiers the better one stands.
+    its share of all texts; one no more frequent there than anywhere tells nothing. It must be in
+    two texts at least, and in a tenth of them, where there is such a word. Of skier and skiers the
+    better one stands.
 
     Args:
         top: Numbers of each feature's strongest texts, then -1 ``(d, n_top)``.
@@ -74,7 +77,7 @@ def telling_words(
         more, n_more = _counted_words(beside, _of_samples(text_of, n_samples) @ holds)
         found, n_found = sparse.csr_array(found + more), n_found + n_more
     found.sort_indices()
-    usual = np.asarray(holds.mean(axis=0)).ravel()
+    usual = np.asarray(holds.sum(axis=0)).ravel() / len(texts)
     telling = []
     for i, n in enumerate(n_found):
         part = slice(found.indptr[i], found.indptr[i + 1])
@@ -109,6 +112,7 @@ def _telling(
     share = (counts + _PRIOR * usual) / (n + _PRIOR)
     score = share * np.log(np.maximum(share / usual, 1)) ** _RARENESS
     score[is_short] /= 2
+    score[counts <= n * usual * (1 + _ROUNDING)] = 0
     frequent = counts >= max(2, n / 10)
     if (score[frequent] > 0).any():
         score[~frequent] = 0

@@ -101,3 +101,14 @@ def test_what_cannot_be_described_is_named():
         described(Z, texts=TEXTS, n_top=0)
     with pytest.raises(ValueError, match="n_words is -1; it must be at least 0"):
         described(Z, texts=TEXTS, n_words=-1)
+
+
+def test_words_of_all_texts_are_no_name():
+    n = 400
+    Z = np.eye(4)[np.arange(n) % 4]
+    texts = [f"a scan of the digit {i % 4}" for i in range(n)]
+    assert [d.name for d in described(Z, texts=texts)] == [""] * 4
+    kinds = [f"kind {i % 4}" for i in range(n)]
+    by_label = described(Z, texts=texts, labels=kinds)
+    assert [d.name for d in by_label] == ["kind 0", "kind 1", "kind 2", "kind 3"]
+    assert all(d.words == () for d in by_label)

@@ -30,7 +30,8 @@ class FeatureDescription:
 
     Args:
         feature: Its number.
-        name: Its first words, or its commonest label; empty for a feature that is off.
+        name: Its first words, or without any its commonest label; empty without either, as for a
+            feature that is off.
         top: Numbers of its strongest samples, strongest first: look at their images.
         words: The words that set the texts of these samples apart, best first.
         label_mix: The share of each label among them, largest first.

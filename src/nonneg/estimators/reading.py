@@ -108,7 +108,7 @@ class ReadableFeatures(EditableFeatures):
         Args:
             X: Vectors of the samples ``(n, d)``.
             texts: One a sample: features are named by the words that set their texts apart.
-            labels: One a sample: the label mix; without texts, the commonest label is the name.
+            labels: One a sample: the label mix; the commonest is the name where no word tells.
             n_top: How many of a feature's strongest samples are looked at.
             n_words: Words a feature.
         """
@@ -162,7 +162,7 @@ class ReadableSides(EditableFeatures):
             X: Vectors ``(n, d)``.
             y: Their partners ``(n, d_y)``.
             texts: One a pair: features are named by the words that set their texts apart.
-            labels: One a pair: the label mix; without texts, the commonest label is the name.
+            labels: One a pair: the label mix; the commonest is the name where no word tells.
             n_top: How many of a feature's strongest samples are looked at.
             n_words: Words a feature.
         """
