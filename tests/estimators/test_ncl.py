@@ -382,6 +382,17 @@ def test_an_edit_refuses_what_is_no_feature(fitted):
         assert not found[:, [1, 2]].any()
 
 
+@pytest.mark.parametrize("given", [{}, {"labels": WORDS}])
+def test_an_edit_never_takes_an_empty_name(fitted, given):
+    ncl = pickle.loads(pickle.dumps(fitted))
+    ncl.describe(X, **given)
+    ncl.feature_names_[0] = ""
+    Z = ncl.transform(X_NEW)
+    for edit in ({"remove": [""]}, {"boost": {"": 2.0}}):
+        with pytest.raises(ValueError, match=r"an empty name .* without a name by its number"):
+            ncl.edit(Z, **edit)
+
+
 @pytest.mark.parametrize("k", [2.5, True, "3", None])
 def test_numbers_of_features_and_rows_are_whole(fitted, k):
     with pytest.raises(TypeError, match="k must be a whole number of features, got"):

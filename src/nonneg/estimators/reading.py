@@ -70,6 +70,10 @@ class EditableFeatures:
             if isinstance(which, bool) or not hasattr(which, "__index__"):
                 raise TypeError(f"a feature is given by its number or its name, got {which!r}")
             return [index(which)]
+        if not which:
+            raise ValueError(
+                "an empty name stands for no feature; give a feature without a name by its number"
+            )
         numbers = [i for i, name in enumerate(self.feature_names_) if name == which]
         if not numbers:
             raise ValueError(
