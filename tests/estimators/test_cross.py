@@ -253,6 +253,21 @@ def test_missing_and_foreign_folders_are_named(fitted, tmp_path):
         CrossNCL.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "how", [{"dtype": torch.bfloat16}, {"dtype": torch.float32, "requires_grad": True}]
+)
+def test_tensors_give_what_their_numbers_give(how):
+    tensors = [torch.tensor(side, **how) for side in (X, Y)]
+    arrays = [tensor.detach().float().numpy() for tensor in tensors]
+    told = CrossNCL(**{**QUICK, "max_steps": 5}).fit(*tensors, groups=THING)
+    expected = CrossNCL(**{**QUICK, "max_steps": 5}).fit(*arrays, groups=THING)
+    for found, wanted in zip(told.transform(*tensors), expected.transform(*arrays), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert told.explain(*(t[0] for t in tensors)) == expected.explain(*(a[0] for a in arrays))
+    kinds = [f"thing {number}" for number in THING]
+    assert told.describe(*tensors, labels=kinds) == expected.describe(*arrays, labels=kinds)
+
+
 def test_a_seed_gives_the_same_and_global_state_is_left_alone():
     torch.manual_seed(3)
     state = torch.get_rng_state()

@@ -130,6 +130,27 @@ def test_an_encoder_in_training_mode_gives_the_same_features_and_does_not_change
     )
 
 
+def as_bfloat16(array):
+    return torch.tensor(array, dtype=torch.bfloat16)
+
+
+def with_gradient(array):
+    return torch.tensor(array, dtype=torch.float32, requires_grad=True)
+
+
+@pytest.mark.parametrize("kind", [as_bfloat16, with_gradient])
+def test_tensors_give_what_their_numbers_give(kind):
+    tensor = kind(X)
+    numbers = tensor.detach().float().numpy()
+    told = NCL(**{**QUICK, "max_steps": 5}).fit(tensor)
+    expected = NCL(**{**QUICK, "max_steps": 5}).fit(numbers)
+    np.testing.assert_array_equal(told.transform(tensor), expected.transform(numbers))
+    assert told.explain(tensor[0], tensor[:1]) == expected.explain(numbers[0], numbers[:1])
+    assert told.describe(tensor, labels=WORDS) == expected.describe(numbers, labels=WORDS)
+    Z = kind(expected.transform(numbers))
+    np.testing.assert_array_equal(told.edit(Z), Z.detach().float().numpy())
+
+
 def test_sparse_output_holds_the_same_numbers(fitted):
     thin = clone(fitted).set_params(sparse_output=True)
     thin.__dict__.update(encoder_=fitted.encoder_, threshold_=0.0, n_features_in_=N_COLUMNS)

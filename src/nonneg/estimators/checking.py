@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
-from nonneg.estimators.vectors import check_finite
+from nonneg.estimators.vectors import check_finite, from_torch
 
 # Whether numbers are finite is checked tile by tile, so that memory maps stay on disk.
 _ACCEPTED = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
@@ -24,7 +24,9 @@ def checked_vectors(estimator: Any, X: ArrayLike, *, reset: bool) -> Any:  # noq
         reset: Whether the estimator is being fitted.
     """
     n_least = 2 if reset else 1
-    checked = validate_data(estimator, X, reset=reset, ensure_min_samples=n_least, **_ACCEPTED)
+    checked = validate_data(
+        estimator, from_torch(X), reset=reset, ensure_min_samples=n_least, **_ACCEPTED
+    )
     check_finite(checked)
     return checked
 
@@ -36,7 +38,7 @@ def checked_partners(y: ArrayLike, n_columns: int | None = None) -> Any:  # noqa
         y: What the user gave.
         n_columns: How many columns it must have; None for any number.
     """
-    checked = check_array(y, ensure_2d=False, input_name="y", **_ACCEPTED)
+    checked = check_array(from_torch(y), ensure_2d=False, input_name="y", **_ACCEPTED)
     if checked.ndim == 1:
         checked = checked.reshape(-1, 1)
     if n_columns is not None and checked.shape[1] != n_columns:

@@ -125,7 +125,7 @@ class CrossNCL(ReadableSides, FittedFeatures):
         """Learn the features that X and y share.
 
         Args:
-            X: ``(n, d)``: an array of any order and real type, a memory map, which is read tile by
+            X: ``(n, d)``: an array or tensor of any real type, a memory map, which is read tile by
                 tile, or SciPy sparse. An image with five captions stands here five times.
             y: ``(n, d_y)``, of the same kinds; ``(n,)`` is read as one column. Row i belongs to
                 row i of X.

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from nonneg.estimators.vectors import from_torch
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.checks import checked_count
 from nonneg.metrics.features import Features
@@ -117,7 +118,7 @@ def first_of_equal_rows(X: ArrayLike) -> IntArray:
 
 def _rows_as_bytes(X: ArrayLike) -> Iterator[bytes]:
     if not sparse.issparse(X):
-        yield from (row.tobytes() for row in np.asarray(X))
+        yield from (row.tobytes() for row in np.asarray(from_torch(X)))
         return
     rows = sparse.csr_array(X, copy=True)
     rows.sum_duplicates()

@@ -128,7 +128,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         """Learn the features of X.
 
         Args:
-            X: ``(n, d)``: an array of any order and real type, a memory map, which is read tile by
+            X: ``(n, d)``: an array or tensor of any real type, a memory map, which is read tile by
                 tile, or SciPy sparse.
             y: Labels ``(n,)`` for ``pairs="labels"``; not used otherwise.
             graph: SciPy sparse weights ``(n, n)`` for ``pairs="graph"``.

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg.estimators.description import FeatureDescription, described, first_of_equal_rows
 from nonneg.estimators.editing import Found, edited, nearest_samples
 from nonneg.estimators.explanation import Explanation, explanation
+from nonneg.estimators.vectors import from_torch
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import FloatArray
 
@@ -39,7 +40,7 @@ class EditableFeatures:
         """
         check_is_fitted(self)
         is_sparse: bool = sparse.issparse(Z)
-        features: Any = Z if is_sparse else np.asarray(Z)
+        features: Any = Z if is_sparse else np.asarray(from_torch(Z))
         n_features = len(self.expected_activation_)
         if features.ndim != 2 or features.shape[1] != n_features:
             raise ValueError(
@@ -187,7 +188,7 @@ def one_row(transform: Callable[[Any], Any], x: ArrayLike) -> NDArray[np.float64
     """
     row: Any = x.to_frame().T if hasattr(x, "to_frame") else x  # a row of a data frame
     if len(getattr(row, "shape", ())) != 2:
-        row = np.atleast_2d(np.asarray(row))
+        row = np.atleast_2d(np.asarray(from_torch(row)))
     if row.shape[0] != 1:
         raise ValueError(f"explain takes one vector at a time, got {row.shape[0]} rows")
     features = transform(row)

@@ -37,6 +37,19 @@ def dense_rows(X: Any, rows: slice | np.ndarray[Any, Any]) -> Tensor:  # noqa: A
     return torch.from_numpy(np.array(part, dtype=np.float32, order="C"))
 
 
+def from_torch(X: Any) -> Any:  # noqa: ANN401
+    """A tensor as a NumPy array, without its gradient; anything else as it is.
+
+    Example:
+        >>> from_torch(torch.ones(2, dtype=torch.bfloat16, requires_grad=True))
+        array([1., 1.], dtype=float32)
+    """
+    if not isinstance(X, Tensor):
+        return X
+    here = X.detach().cpu()
+    return (here.float() if here.dtype == torch.bfloat16 else here).numpy()
+
+
 def check_finite(X: Any, name: str = "X") -> None:  # noqa: ANN401
     """Raise a sentence with the numbers of the rows that hold NaN or infinity."""
     bad: list[int] = []
