@@ -112,3 +112,24 @@ def test_words_of_all_texts_are_no_name():
     by_label = described(Z, texts=texts, labels=kinds)
     assert [d.name for d in by_label] == ["kind 0", "kind 1", "kind 2", "kind 3"]
     assert all(d.words == () for d in by_label)
+
+
+@pytest.mark.parametrize("kind", [np.array, torch.tensor])
+def test_labels_are_one_a_sample(kind):
+    with pytest.raises(ValueError, match=r"labels has shape \(5, 2\); give one a sample, \(5,\)"):
+        described(Z, labels=kind([[0, 1]] * 5))
+    for row in ([0, 1], kind([0, 1])):
+        with pytest.raises(
+            ValueError, match=r"labels holds .* in place 4; give one number or text"
+        ):
+            described(Z, labels=["a", "b", "c", "d", row])
+
+
+@pytest.mark.parametrize("nothing", [None, np.nan, np.float32("nan"), torch.tensor(np.nan)])
+def test_missing_labels_are_refused(nothing):
+    with pytest.raises(
+        ValueError, match=r"^labels has no label \(NaN or None\) in 2 of 5 rows: 1, 3"
+    ):
+        described(Z, labels=["a", nothing, "b", nothing, "c"])
+    with pytest.raises(ValueError, match="in 5 of 5 rows: 0, 1, 2, 3, 4; leave these rows out"):
+        described(Z, labels=np.full(5, np.nan))

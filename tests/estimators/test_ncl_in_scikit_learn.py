@@ -68,3 +68,11 @@ def test_rows_of_a_data_frame_are_explained_by_name(recwarn):
     for a, b in ((frame.iloc[0], frame.iloc[4]), (frame.iloc[:1], frame.iloc[4:5])):
         assert ncl.explain(a, b) == expected
     assert not recwarn.list
+
+
+def test_missing_labels_of_pandas_are_refused():
+    labels = pandas.Series(["a", pandas.NA, *["b"] * 198], dtype="string", index=np.arange(200) + 7)
+    with pytest.raises(ValueError, match=r"y has no label \(NaN or None\) in 1 of 200 rows: 1;"):
+        NCL(**QUICK, pairs="labels").fit(X, labels)
+    with pytest.raises(ValueError, match=r"labels has no label \(NaN or None\) in 1 of 200 rows"):
+        NCL(**QUICK).fit(X).describe(X, labels=labels)

@@ -1,6 +1,6 @@
 """Are these vectors? Matrices as scikit-learn accepts them, without a copy if already arrays."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,3 +92,24 @@ def group_numbers(groups: Iterable[Hashable] | None, n_samples: int) -> Tensor:
             "give each thing a label of its own"
         )
     return torch.tensor(numbers)
+
+
+def check_none_missing(labels: Sequence[Any], name: str) -> None:
+    """Raise a sentence with the numbers of the rows whose label is NaN or None.
+
+    Args:
+        labels: One a row.
+        name: Of the argument they were given as.
+    """
+    missing = [i for i, label in enumerate(labels) if _is_missing(label)]
+    if missing:
+        shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+        raise ValueError(
+            f"{name} has no label (NaN or None) in {len(missing)} of {len(labels)} rows: {shown}; "
+            "leave these rows out or give them a label"
+        )
+
+
+def _is_missing(label: Any) -> bool:  # noqa: ANN401
+    # Whether pandas.NA equals itself is neither true nor false.
+    return label is None or type(label).__name__ == "NAType" or label != label

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from nonneg.estimators.checking import check_none_missing
 from nonneg.estimators.vectors import from_torch
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.checks import checked_count
@@ -59,7 +60,7 @@ def described(
     Args:
         Z: Features ``(n, d)``; strength is the value after scaling rows to length 1.
         texts: One a sample; words are those of :func:`nonneg.telling_words.telling_words`.
-        labels: One a sample, of any type that can be compared.
+        labels: One a sample, of any type that can be compared; none may be missing.
         n_top: How many of the strongest samples count; those that are off never do.
         n_words: Words a feature.
         same_as: For each sample the number of the first one that equals it: equal ones count once,
@@ -87,7 +88,7 @@ def described(
         if not any(_WORD.search(text) for text in texts):
             raise ValueError("the texts hold no word to name features by; use labels=…")
         words = _words(_padded(top), texts, same_as, n_words)
-    plain = [] if labels is None else [_plain(label) for label in labels]
+    plain = [] if labels is None else _plain_labels(labels)
     mixes = [_mix(plain, numbers) if plain else () for numbers in top]
     return [
         FeatureDescription(
@@ -161,9 +162,20 @@ def _padded(top: list[list[int]]) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(len(top), widest)
 
 
-def _plain(label: Any) -> Any:  # noqa: ANN401
-    """A label of an array or a tensor as a number or text of Python's own."""
-    return label.item() if hasattr(label, "item") else label
+def _plain_labels(labels: Sequence[Any]) -> list[Any]:
+    """Labels of an array or a tensor as numbers or texts of Python's own."""
+    shape = getattr(labels, "shape", (len(labels),))
+    if len(shape) != 1:
+        raise ValueError(f"labels has shape {tuple(shape)}; give one a sample, ({len(labels)},)")
+    for number, label in enumerate(labels):
+        if getattr(label, "ndim", 0) or not isinstance(label, Hashable):
+            raise ValueError(
+                f"labels holds {type(label).__name__} in place {number}; give one number or text a "
+                "sample"
+            )
+    plain = [label.item() if hasattr(label, "item") else label for label in labels]
+    check_none_missing(plain, "labels")
+    return plain
 
 
 def _mix(labels: Sequence[Any], numbers: list[int]) -> tuple[tuple[Any, float], ...]:

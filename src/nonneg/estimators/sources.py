@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from nonneg.estimators.checking import check_none_missing
 from nonneg.estimators.settings import NCLSettings
 from nonneg.pairs.given import given_pairs
 from nonneg.pairs.graph import GraphPairs
@@ -68,7 +69,7 @@ def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
         raise ValueError(f"y must have shape ({len(hidden)},), got {labels.shape}")
     try:
         # As objects: an array of words would turn a NaN among them into a word.
-        _check_none_missing(np.asarray(given.y, dtype=object))
+        check_none_missing(np.asarray(given.y, dtype=object).tolist(), "y")
         _, numbers = np.unique(labels, return_inverse=True)
     except TypeError:
         raise TypeError(
@@ -77,17 +78,6 @@ def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
     if not numbers.any():
         raise ValueError("y has one class only, so nothing can be told apart; give two or more")
     return LabelPairs(torch.from_numpy(numbers))
-
-
-def _check_none_missing(labels: NDArray[Any]) -> None:
-    """Raise a sentence with the numbers of the rows whose label is NaN or None."""
-    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
-    if missing:
-        shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-        raise ValueError(
-            f"y has no label (NaN or None) in {len(missing)} of {len(labels)} rows: {shown}; "
-            "leave these rows out or give them a label"
-        )
 
 
 def _graph(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
