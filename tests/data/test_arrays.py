@@ -163,6 +163,23 @@ def test_nothing_is_ever_unpickled(tmp_path):
         assert failure(path).startswith(f"{path} is not a readable .{ending} file: ")
 
 
+@pytest.mark.parametrize("mapped_from", [0, 1 << 20])
+def test_files_of_python_objects_say_what_to_save(tmp_path, monkeypatch, mapped_from):
+    monkeypatch.setattr("nonneg.data.arrays._MAPPED_FROM", mapped_from)
+    objects = np.array([["1", 2], [None, 4]], dtype=object)
+    path = save(tmp_path / "x.npy", objects)
+    assert failure(path) == (
+        f"{path} is not a readable .npy file: it holds Python objects; save them as numbers, "
+        "such as array.astype('float32')"
+    )
+    path = tmp_path / "x.npz"
+    np.savez(path, inputs=np.eye(2), labels=objects[:, 0])
+    assert failure(path) == (
+        f"{path} is not a readable .npz file: it holds Python objects; save labels as text, "
+        "labels.astype(str), and all else as numbers"
+    )
+
+
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("keep", [0, 5, 100, 300])
 def test_npy_files_that_are_cut_off(tmp_path, monkeypatch, mapped, keep):

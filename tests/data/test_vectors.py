@@ -229,6 +229,14 @@ def test_labels_of_files(tmp_path):
         read_labels(tmp_path / "y.npy")
     with pytest.raises(FileNotFoundError, match=r"there is no file none\.txt"):
         read_labels("none.txt")
+    words = np.array(["a", "b"], dtype=object)
+    np.save(tmp_path / "y.npy", words)
+    with pytest.raises(
+        ValueError, match=r"objects; save them as text: np\.save\(path, labels\.asty"
+    ):
+        read_labels(tmp_path / "y.npy")
+    np.save(tmp_path / "y.npy", words.astype(str))
+    assert read_labels(tmp_path / "y.npy").tolist() == ["a", "b"]
 
 
 def test_whole_numbers_from_0_stay_and_others_are_numbered_together():

@@ -45,8 +45,15 @@ def read_array(path: str | Path) -> ArrayData:
     return ArrayData(as_tensor(inputs), labels=labels, name=path.stem, class_names=class_names)
 
 
-def npy_array(path: Path) -> Array:
-    """The array of a ``.npy`` file: read, or mapped where it is large; an error names the file."""
+def npy_array(
+    path: Path, *, remedy: str = "save them as numbers, such as array.astype('float32')"
+) -> Array:
+    """The array of a ``.npy`` file: read, or mapped where it is large; an error names the file.
+
+    Args:
+        path: Where it lies.
+        remedy: What to do where it holds Python objects, which are never unpickled.
+    """
     try:
         if path.stat().st_size >= _MAPPED_FROM:
             # Copy-on-write: torch wants memory that it could write to, and the file stays as it is.
@@ -54,7 +61,7 @@ def npy_array(path: Path) -> Array:
         with path.open("rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a readable .npy file: {error}") from error
+        raise ValueError(f"{path} is not a readable .npy file: {_reason(error, remedy)}") from error
 
 
 def npz_arrays(path: Path) -> dict[str, Array]:
@@ -72,7 +79,8 @@ def npz_arrays(path: Path) -> dict[str, Array]:
             f"{path} is not a readable .npz file: it may be damaged; write it again ({error})"
         ) from error
     except ValueError as error:
-        raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+        remedy = "save labels as text, labels.astype(str), and all else as numbers"
+        raise ValueError(f"{path} is not a readable .npz file: {_reason(error, remedy)}") from error
 
 
 def check_is_file(path: Path, kinds: str) -> None:
@@ -86,6 +94,12 @@ def check_is_file(path: Path, kinds: str) -> None:
         raise IsADirectoryError(f"{path} is a folder; give a {kinds} file")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+
+
+def _reason(error: Exception, remedy: str) -> str:
+    """What NumPy says, or for objects, of which it says how to unpickle them, what to do."""
+    are_objects = "Object arrays" in str(error) or "Python objects" in str(error)
+    return f"it holds Python objects; {remedy}" if are_objects else str(error)
 
 
 def _named(path: Path, arrays: dict[str, Array]) -> dict[str, Array]:

@@ -29,7 +29,9 @@ def read_labels(path: str | Path) -> Array:
     """
     path = Path(path).expanduser()
     check_is_file(path, ".npy or text")
-    labels: Array = npy_array(path) if path.suffix == ".npy" else np.array(text_lines(path))
+    remedy = "save them as text: np.save(path, labels.astype(str))"
+    is_npy = path.suffix == ".npy"
+    labels: Array = npy_array(path, remedy=remedy) if is_npy else np.array(text_lines(path))
     if labels.ndim != 1 or labels.dtype.kind not in "iubU":
         raise ValueError(
             f"{path} holds {labels.dtype.name} of shape {labels.shape}; give one whole number or "
