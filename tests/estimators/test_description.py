@@ -133,3 +133,12 @@ def test_missing_labels_are_refused(nothing):
         described(Z, labels=["a", nothing, "b", nothing, "c"])
     with pytest.raises(ValueError, match="in 5 of 5 rows: 0, 1, 2, 3, 4; leave these rows out"):
         described(Z, labels=np.full(5, np.nan))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+def test_whole_numbers_as_labels_are_not_taken_for_numbers_of_features(kind):
+    found = described(Z, labels=kind([7, 7, 0, 0, 9]))
+    assert [d.name for d in found] == ["label 7", "label 0", ""]
+    assert found[0].label_mix == ((7, 1.0),)
+    assert [d.name for d in described(Z, labels=["7", "7", "0", "0", "9"])] == ["7", "0", ""]
+    assert described(Z, labels=[True, True, False, False, True])[0].name == "True"

@@ -32,8 +32,8 @@ class FeatureDescription:
 
     Args:
         feature: Its number.
-        name: Its first words, or without any its commonest label; empty without either, as for a
-            feature that is off.
+        name: Its first words, or without any its commonest label, as ``label 3`` where labels are
+            whole numbers; empty without either, as for a feature that is off.
         top: Numbers of its strongest samples, strongest first: look at their images.
         words: The words that set the texts of these samples apart, best first.
         label_mix: The share of each label among them, largest first.
@@ -184,4 +184,9 @@ def _mix(labels: Sequence[Any], numbers: list[int]) -> tuple[tuple[Any, float], 
 
 
 def _label_name(mix: tuple[tuple[Any, float], ...]) -> str:
-    return str(mix[0][0]) if mix else ""
+    if not mix:
+        return ""
+    label = mix[0][0]
+    # A number alone would be taken for that of the feature.
+    is_number = isinstance(label, int) and not isinstance(label, bool)
+    return f"label {label}" if is_number else str(label)
