@@ -76,6 +76,14 @@ def test_given_pairs_teach_what_neighbors_cannot(pairs):
     assert found[1] > 0.95
 
 
+@pytest.mark.parametrize("kind", [np.array, np.ndarray.tolist, torch.tensor, sparse.coo_array])
+def test_a_graph_is_sparse_or_an_array(kind):
+    same = (Y[:, None] == Y).astype(float)
+    settings = {**QUICK, "max_steps": 5, "pairs": "graph"}
+    expected = NCL(**settings).fit(X, graph=sparse.csr_array(same)).transform(X)
+    np.testing.assert_array_equal(NCL(**settings).fit(X, graph=kind(same)).transform(X), expected)
+
+
 def test_noise_as_partner_learns_too():
     assert purity(NCL(**QUICK, pairs="noise").fit(X)) > 0.8
 
@@ -320,6 +328,9 @@ WORDS = [f"kind {y}" for y in Y]
         ({"pairs": "graph"}, X, {}, "needs a graph"),
         ({"pairs": "index"}, X, {}, "needs pairs"),
         ({"pairs": "graph"}, X, {"graph": sparse.eye_array(9)}, "has 9 nodes, but X has 720 rows"),
+        ({"pairs": "graph"}, X, {"graph": np.eye(9)}, "has 9 nodes, but X has 720 rows"),
+        ({"pairs": "graph"}, X, {"graph": Y}, r"graph must be square .*, got shape \(720,\)"),
+        ({"pairs": "graph"}, X, {"graph": -np.eye(720)}, "graph holds the weight -1.0"),
         ({}, X, {"index_pairs": [[0, 1]]}, "index_pairs was given, but pairs='neighbors'"),
         ({"pairs": "nearest"}, X, {}, "setting 'pairs'.*got 'nearest'"),
         ({"temperature": 0.0}, X, {}, "setting 'temperature'.*got 0.0"),

@@ -131,7 +131,7 @@ class NCL(ReadableFeatures, FittedFeatures):
             X: ``(n, d)``: an array or tensor of any real type, a memory map, which is read tile by
                 tile, or SciPy sparse.
             y: Labels ``(n,)`` for ``pairs="labels"``; not used otherwise.
-            graph: SciPy sparse weights ``(n, n)`` for ``pairs="graph"``.
+            graph: Weights ``(n, n)``, SciPy sparse or an array, for ``pairs="graph"``.
             index_pairs: Whole numbers ``(n_pairs, 2)`` for ``pairs="index"``.
         """
         settings = NCLSettings.of(self.get_params(deep=False))

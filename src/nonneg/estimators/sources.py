@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from scipy import sparse
 from torch import Tensor
 
 from nonneg.estimators.checking import check_none_missing
 from nonneg.estimators.settings import NCLSettings
+from nonneg.estimators.vectors import from_torch
 from nonneg.pairs.given import given_pairs
 from nonneg.pairs.graph import GraphPairs
 from nonneg.pairs.labels import LabelPairs
@@ -83,12 +85,23 @@ def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
 def _graph(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
     if given.graph is None:
         raise ValueError('pairs="graph" needs a graph: call fit(X, graph=A)')
-    pairs = GraphPairs(given.graph)
+    pairs = GraphPairs(_as_sparse(given.graph))
     if pairs.n_samples != len(hidden):
         raise ValueError(
             f"graph has {pairs.n_samples} nodes, but X has {len(hidden)} rows; give one node a row"
         )
     return pairs
+
+
+def _as_sparse(graph: Any) -> Any:  # noqa: ANN401
+    """Weights ``(n, n)`` as SciPy sparse, where they are an array or a tensor."""
+    is_sparse: bool = sparse.issparse(graph)
+    if is_sparse:
+        return graph
+    weights = np.asarray(from_torch(graph))
+    if weights.ndim != 2:
+        raise ValueError(f"graph must be square (n, n), got shape {weights.shape}")
+    return sparse.csr_array(weights)
 
 
 def _index(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
