@@ -45,6 +45,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but at least
             300 and at most 2,000 steps.
         max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
+            By default 400 rows take as many steps as 15,000, namely 300: lower it for a quick look.
         batch_size: Pairs a step; of fewer samples, all.
         learning_rate: At its peak.
         sparse_output: Whether ``transform`` gives a SciPy CSR array.
