@@ -158,6 +158,10 @@ def test_texts_of_all_vectors_where_some_were_kept_for_testing(nonneg, tmp_path)
     kept = permutation(200, seed=0)[:20].sort().values.tolist()
     assert content["sides"][0]["texts"] == [f"text {i} of kind {i % 5}" for i in kept]
     assert content["n_samples"] == 20
+    numbers = content["sides"][0]["numbers"]
+    assert np.frombuffer(b64decode(numbers["data"]), numbers["type"]).tolist() == kept
+    shown = "Shown: 20 test samples of X.npy, numbered by their rows there, from 0."
+    assert content["about"][-1] == shown
     (tmp_path / "few.txt").write_text("one\ntwo\n")
     ended = nonneg("report", tmp_path / "run", "--texts", tmp_path / "few.txt")
     assert ended.returncode == 1

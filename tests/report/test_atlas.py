@@ -16,6 +16,8 @@ Z = np.eye(4, 3)
     [
         ({"texts": ["a"]}, "texts has 1 entries for 4 samples; give one each"),
         ({"ids": range(5)}, "ids has 5 entries for 4 samples; give one each"),
+        ({"numbers": np.arange(3)}, "numbers has 3 entries for 4 samples; give one each"),
+        ({"numbers": np.array([1, 2, 2, 3])}, "numbers has some twice; give each sample its own"),
         (
             {"images": np.zeros((3, 8, 8), np.uint8)},
             "images has 3 entries for 4 samples; give one each",
@@ -64,6 +66,13 @@ def test_classes_without_names_are_called_by_their_numbers():
     assert samples.classes.tolist() == [1, 2, 1, 0]
     assert samples.class_names == ["3", "7", "900000"]
     assert samples.take(np.array([1])).class_names == ["3", "7", "900000"]
+
+
+def test_samples_keep_their_numbers_when_some_are_taken():
+    few = Samples(features=Z).take(np.array([1, 3]))
+    assert few.own_numbers.tolist() == [1, 3]
+    rows = Samples(features=Z, numbers=np.array([10, 20, 30, 40]))
+    assert rows.take(np.array([3, 0])).own_numbers.tolist() == [40, 10]
 
 
 @pytest.mark.parametrize("kind", [list, sparse.coo_array, torch.as_tensor, sparse.csr_matrix])

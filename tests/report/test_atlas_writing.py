@@ -88,6 +88,21 @@ def test_more_samples_than_asked_for_are_drawn_and_statistics_stay(world, tmp_pa
     assert array(part["features"]["top"]).max() < 50
 
 
+def test_samples_have_the_numbers_of_their_own_set(world, tmp_path):
+    own = 1000 + 2 * np.arange(360)
+    atlas = Atlas(samples=digit_samples(world, numbers=own))
+    whole = content_of(write_atlas(tmp_path / "whole.html", atlas).path)
+    assert array(whole["sides"][0]["numbers"]).tolist() == own.tolist()
+    part = content_of(write_atlas(tmp_path / "part.html", atlas, max_samples=50).path)["sides"][0]
+    labels = world.labels[(array(part["numbers"]) - 1000) // 2]
+    assert array(part["labels"]).tolist() == labels.tolist()
+    features = world.features.copy()
+    features[0, 0] = np.nan
+    atlas = Atlas(samples=Samples(features=features))
+    finite = content_of(write_atlas(tmp_path / "finite.html", atlas).path)["sides"][0]
+    assert array(finite["numbers"]).tolist() == list(range(1, 360))
+
+
 def test_captions_follow_the_samples_that_are_shown(world, tmp_path):
     texts = [f"text {i}" for i in range(720)]
     of = np.repeat(np.arange(360), 2)

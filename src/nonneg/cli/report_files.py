@@ -130,8 +130,7 @@ def images_of(path: Path) -> tuple[Images, int, list[str] | None]:
     """Images of a folder, sorted by name, or of an npy file of bytes; their number and names."""
     if path.is_dir():
         folder = ImageFolder(path, image_size=LARGEST_SIDE)
-        names = [str(folder.path(i).relative_to(folder.root)) for i in range(len(folder))]
-        return images_of_data(folder), len(folder), names
+        return images_of_data(folder), len(folder), folder.file_names
     if not path.is_file():
         raise FileNotFoundError(f"there is no file or folder {path}")
     pixels = _array_of_file(path)
@@ -213,4 +212,4 @@ def _some_images(images: Images, rows: NDArray[np.int64]) -> Images:
     return images[rows]
 
 
-_SHOWN = ("labels", "class_names", "texts", "images", "ids")
+_SHOWN = ("labels", "class_names", "texts", "images", "ids", "numbers")

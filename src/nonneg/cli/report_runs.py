@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nonneg import metrics
 from nonneg.cli.report_files import PartOf, images_of_data
-from nonneg.data import Data, Subset
+from nonneg.data import Data, ImageFolder, Subset
 from nonneg.encoder import Encoder
 from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation
@@ -76,12 +76,14 @@ class RunSource:
 
     def samples(self) -> Samples:
         """The data with its features, labels and images."""
-        labels = self.data.labels
+        labels, part = self.data.labels, self.part
         return Samples(
             features=self.features,
             labels=None if labels is None else labels.numpy(),
             class_names=self.data.class_names,
             images=images_of_data(self.data) if self._has_images else None,
+            ids=self.data.file_names if isinstance(self.data, ImageFolder) else None,
+            numbers=None if part is None else part.rows,
         )
 
     @property

@@ -113,7 +113,8 @@ def _of_run(main: RunSource, against: Path | None, data: RunData) -> Atlas:
         story=Story(
             about=[
                 *(source.about() for source in reversed(sources)),
-                f"Shown: {len(main.data):,} {main.split} samples of {main.data.name}.",
+                f"Shown: {len(main.data):,} {main.split} samples of {main.data.name}"
+                + (", numbered by their rows there, from 0." if main.part else "."),
             ],
             figures=by_method,
             selection=selection_points(figures),

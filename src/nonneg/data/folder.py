@@ -55,6 +55,11 @@ class ImageFolder:
     def __len__(self) -> int:
         return len(self._files)
 
+    @property
+    def file_names(self) -> list[str]:
+        """The files of all samples, as paths within the folder of the split."""
+        return [os.fsdecode(file) for file in self._files]
+
     def path(self, number: int) -> Path:
         """The file of a sample."""
         return Path(self.root, os.fsdecode(self._files[number]))

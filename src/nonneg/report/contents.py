@@ -34,7 +34,7 @@ def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dic
         pair: For each shown sample, the shown sample of the other kind that it belongs to, or -1.
     """
     found = activations(samples.features, shown, max_entries=MAX_ENTRIES)
-    classes = samples.classes
+    classes, numbers = samples.classes, samples.own_numbers[shown]
     return {
         "kind": samples.kind,
         "n_all": len(samples),
@@ -43,7 +43,9 @@ def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dic
         "starts": packed(found.starts, "int32"),
         "columns": packed(found.columns, "uint16"),
         "values": packed(found.values, "int16"),
-        "numbers": packed(shown, "int32") if len(shown) < len(samples) else None,
+        "numbers": None
+        if np.array_equal(numbers, np.arange(len(shown)))
+        else packed(numbers, "int32"),
         "labels": None if classes is None else packed(classes[shown], "int32"),
         "texts": None if samples.texts is None else [str(samples.texts[i]) for i in shown],
         "ids": None if samples.ids is None else [str(samples.ids[i]) for i in shown],

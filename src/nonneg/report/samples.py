@@ -33,10 +33,12 @@ class Samples:
         images: uint8 ``(n, h, w)``, ``(n, c, h, w)`` or ``(n, h, w, c)``, c being 1 or 3; or a
             function from numbers ``(k,)`` to such an array.
         ids: One a sample, to find it again elsewhere.
+        numbers: Whole numbers ``(n,)``, no two alike: what samples without ids are called, such as
+            the rows of a file that these are some of; left out, 0, 1, …
         kind: What one of them is called on the page.
 
     Raises:
-        ValueError: If labels, texts, images or ids are not one a sample.
+        ValueError: If labels, texts, images, ids or numbers are not one a sample.
 
     Example:
         >>> Samples(features=[[1, 0], [0, 1]], texts=["one"])
@@ -51,6 +53,7 @@ class Samples:
     texts: Sequence[str] | None = None
     images: Images | None = None
     ids: Sequence[Any] | None = None
+    numbers: IntArray | None = None
     kind: str = "sample"
 
     def __post_init__(self) -> None:
@@ -61,12 +64,14 @@ class Samples:
                 f"the features have shape {tuple(matrix.shape)}; an atlas needs at least one "
                 "sample and one feature, (n_samples, n_features)"
             )
-        for name in ("texts", "images", "ids"):
+        for name in ("texts", "images", "ids", "numbers"):
             given = getattr(self, name)
             if given is not None and not callable(given) and len(given) != len(self):
                 raise ValueError(
                     f"{name} has {len(given)} entries for {len(self)} {self.kind}s; give one each"
                 )
+        if self.numbers is not None and len(np.unique(self.numbers)) < len(self):
+            raise ValueError(f"numbers has some twice; give each {self.kind} its own")
         if self.texts is not None:
             check_texts(self.texts)
         if self.labels is not None:
@@ -98,6 +103,11 @@ class Samples:
         """The labels as checked numbers, or None."""
         return None if self.labels is None else np.asarray(self.labels)
 
+    @property
+    def own_numbers(self) -> IntArray:
+        """What samples without ids are called ``(n,)``."""
+        return np.arange(len(self)) if self.numbers is None else np.asarray(self.numbers)
+
     def finite_rows(self) -> BoolArray:
         """Which samples have only finite features, ``(n,)``."""
         return finite_rows(self.features)
@@ -117,6 +127,7 @@ class Samples:
             texts=None if self.texts is None else [self.texts[i] for i in numbers],
             images=images,
             ids=None if self.ids is None else [self.ids[i] for i in numbers],
+            numbers=self.own_numbers[numbers],
         )
 
 

@@ -31,6 +31,25 @@ def test_texts_without_labels_are_named_by_words_and_found(visit, texts):
     assert "There are no labels" in page.text_content(".notes-list")
 
 
+def test_samples_are_found_and_linked_by_the_numbers_of_their_own_file(visit, tmp_path):
+    numbers = 100 + 3 * np.arange(60)
+    samples = Samples(
+        features=np.tile(np.eye(3), (20, 1)), labels=np.arange(60) % 3, numbers=numbers
+    )
+    write_atlas(tmp_path / "rows.html", Atlas(samples=samples))
+    page = visit(tmp_path / "rows.html", "samples?find=sample 103")
+    until(page, "document.querySelectorAll('.gallery .tile').length === 1")
+    page.locator(".gallery .tile").click()
+    until(page, "location.hash === '#/sample/103'")
+    assert page.text_content("h1").startswith("sample 103")
+    assert page.text_content("h1 .label") == "1"
+    page.locator(".why").first.click()
+    until(page, "location.hash.startsWith('#/match/sample/103/sample/1')")
+    assert page.text_content("h1") == "Why are these two alike?"
+    go(page, "sample/1")
+    assert page.text_content("h1") == "Not here"
+
+
 def test_pairs_show_images_beside_captions(visit, pairs):
     page = visit(pairs, "feature/3")
     assert page.locator(".pairwise h2").all_text_contents() == [

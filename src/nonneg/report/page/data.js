@@ -83,14 +83,25 @@ class Side {
     return this.labels ? className(this.labels[i]) : "";
   }
 
-  /** What a sample is called: its id, or its number in the whole set. */
-  called(i) {
-    if (this.ids) return this.ids[i];
-    return `${this.kind} ${this.numbers ? this.numbers[i] : i}`;
+  /** The number of sample i in its own file or set, of which the page may hold a part only. */
+  number(i) {
+    return this.numbers ? this.numbers[i] : i;
   }
 
+  /** Which sample of the page has this number; -1 where none has. */
+  place(number) {
+    if (this.numbers) return this.numbers.indexOf(number);
+    return number >= 0 && number < this.n && Number.isInteger(number) ? number : -1;
+  }
+
+  /** What a sample is called: its id, or its number. */
+  called(i) {
+    return this.ids ? this.ids[i] : `${this.kind} ${this.number(i)}`;
+  }
+
+  /** Its address, which stays the same whatever part of the set a page holds. */
   href(i) {
-    return `#/${this.route}/${i}`;
+    return `#/${this.route}/${this.number(i)}`;
   }
 }
 

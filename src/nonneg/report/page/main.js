@@ -23,6 +23,12 @@ function notFound(words) {
 
 const sideNamed = (route) => sides.find((side) => side.route === route);
 
+/** The side of an address and the place of its sample there; -1 where there is none. */
+function addressed(route, number) {
+  const side = sideNamed(route);
+  return [side, side ? side.place(number) : -1];
+}
+
 function view(path, query) {
   const [part, ...rest] = path.split("/");
   const numbers = rest.map(Number);
@@ -30,9 +36,9 @@ function view(path, query) {
   if (part === "features") return showFeatures(query);
   if (part === "feature") return showFeature(numbers[0]);
   if (part === "samples") return showSamples(query);
-  if (part === "sample" || part === "caption") return showSample(sideNamed(part), numbers[0]);
+  if (part === "sample" || part === "caption") return showSample(...addressed(part, numbers[0]));
   if (part === "match")
-    return showMatch(sideNamed(rest[0]), numbers[1], sideNamed(rest[2]), numbers[3]);
+    return showMatch(...addressed(rest[0], numbers[1]), ...addressed(rest[2], numbers[3]));
   if (part === "compare" && against) return showCompare(query);
   if (part === "space") return showSpace();
   if (part === "training" && content.training.length) return showTraining();

@@ -39,7 +39,8 @@ function activeList(side, number) {
   );
 }
 
-const matchHref = (here, i, there, j) => `#/match/${here.route}/${i}/${there.route}/${j}`;
+const matchHref = (here, i, there, j) =>
+  `#/match/${here.route}/${here.number(i)}/${there.route}/${there.number(j)}`;
 
 /** Another sample, how alike it is, and the features that make most of it. */
 function neighbourCard(here, i, there, { number, cosine, place = null }) {
@@ -118,8 +119,7 @@ function belongsTogether(side, number) {
 }
 
 function showSample(side, number) {
-  if (!side || !(number >= 0 && number < side.n))
-    return notFound("There is no such sample on this page.");
+  if (number < 0) return notFound("There is no such sample on this page.");
   const other = sides.find((candidate) => candidate !== side);
   return [
     el(
@@ -158,8 +158,7 @@ function showSample(side, number) {
 }
 
 function showMatch(here, i, there, j) {
-  const exists = (side, number) => side && number >= 0 && number < side.n;
-  if (!exists(here, i) || !exists(there, j)) return notFound("There is no such pair on this page.");
+  if (i < 0 || j < 0) return notFound("There is no such pair on this page.");
   const shared = contributions(here, i, there, j);
   const cosine = shared.reduce((sum, { part }) => sum + part, 0);
   const highest = shared.length ? Math.abs(shared[0].part) : 1;
