@@ -182,6 +182,13 @@ def test_comparing_groups_by_method_and_pairs_by_seed(nonneg, runs):
     sparsity = [evaluation(r)["sections"]["properties"]["figures"]["sparsity"] for r in runs]
     mean = 100 * sum(figure["value"] for figure in sparsity[:3]) / 3
     assert f"{mean:.2f} ±" in lines["sparsity"]
+    assert {"class consistency (all alive)", "class consistency (≥ 20 active)"} <= lines.keys()
+    shown = [line.split("│")[1:4] for line in ended.stdout.splitlines() if "│" in line]
+    place = next(at for at, cells in enumerate(shown) if "top20_purity" in cells[0])
+    assert shown[place + 1][0].strip() == "by chance"
+    figures = [evaluation(r)["sections"]["properties"]["figures"]["top20_purity"] for r in runs]
+    null = sum(figure["beside"]["null"] for figure in figures[:3]) / 3
+    assert shown[place + 1][2].strip() == f"{null:.3g}"
     assert "differ by more" not in ended.stdout
 
 

@@ -71,6 +71,13 @@ def test_what_could_not_be_measured_is_left_out():
     assert found.differences["NCL"].n == 2
 
 
+def test_nulls_are_the_mean_over_the_seeds_that_have_one():
+    cl = {seed: {"purity": Figure(0.5, beside={"null": null})} for seed, null in enumerate((1, 2))}
+    ncl = {0: {"purity": Figure(0.5, beside={"null": None})}, 1: {"purity": Figure(0.5)}, 2: {}}
+    (found,) = compared({"CL": cl, "NCL": ncl})
+    assert found.nulls == {"CL": 1.5, "NCL": None}
+
+
 def test_noise_wins_about_one_time_in_twenty():
     generator = random.Random(0)
     wins = sum(

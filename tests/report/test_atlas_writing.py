@@ -51,7 +51,9 @@ def test_figures_are_those_of_the_metrics(world, tmp_path):
     assert found["effective_rank"] == pytest.approx(metrics.effective_rank(Z).value)
     assert found["top_purity"] == pytest.approx(metrics.top_purity(Z, y).value)
     consistency = metrics.class_consistency(Z, y, min_active=20)
-    assert found["class_consistency"] == pytest.approx(consistency.value)
+    assert found["class_consistency_min20"] == pytest.approx(consistency.value)
+    titles = {row["key"]: row["title"] for row in content["figures"]}
+    assert titles["class_consistency_min20"] == "Class consistency (≥ 20 active)"
     alike = metrics.monosemanticity(Z, world.pixels)
     assert found["monosemanticity"] == pytest.approx(alike.value)
     np.testing.assert_allclose(array(content["monosemanticity"]), alike.per_feature, rtol=1e-6)

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nonneg.cli.figure_names import figure_name
 from nonneg.evaluation.comparison import ComparedFigure, Difference, Spread
 from nonneg.evaluation.figure import shown
 from nonneg.evaluation.published import Published
@@ -25,7 +26,8 @@ def compare(
 
     Runs that differ by their seed only form a group; CL comes first, and the others are compared
     with it. A winner is marked with * only where the 95 % interval of the paired differences leaves
-    out zero, which takes at least three seeds.
+    out zero, which takes at least three seeds. Below a figure stands what chance gives, where that
+    was measured: permuted labels, for class consistency and purity.
 
     Example: nonneg compare runs/fashion-mnist-cl* runs/fashion-mnist-ncl*
     """
@@ -63,7 +65,11 @@ def _table(comparison: Comparison, only: str | None) -> Table:
     has_paper = any(row.name in comparison.published for row in comparison.figures)
     if has_paper:
         table.add_column("paper: " + " / ".join(escape(name) for name in names), justify="right")
-    rows = [row for row in comparison.figures if only is None or only in row.name]
+    rows = [
+        row
+        for row in comparison.figures
+        if only is None or only in row.name or only in figure_name(row.name)
+    ]
     if not rows:
         raise ValueError(f"no figure has {only!r} in its name")
     for row in rows:
@@ -72,7 +78,10 @@ def _table(comparison: Comparison, only: str | None) -> Table:
         if has_paper:
             published = comparison.published.get(row.name, {})
             cells.append(" / ".join(_paper(published.get(name)) for name in names))
-        table.add_row(row.name, *cells)
+        table.add_row(figure_name(row.name), *cells)
+        if any(null is not None for null in row.nulls.values()):
+            nulls = (shown(row.nulls[name], is_rate=row.is_rate) for name in names)
+            table.add_row("  by chance", *nulls, style="dim")
     return table
 
 

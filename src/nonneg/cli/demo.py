@@ -105,7 +105,7 @@ def _table(summaries: dict[str, Summary]) -> Table:
 _ROWS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("sparsity (share of zeros)", lambda s: f"{s.sparsity:.1%}"),
     ("alive features", lambda s: f"{s.alive_features} of {s.n_features}"),
-    ("class consistency", lambda s: f"{s.consistency:.3f}"),
+    ("class consistency (≥ 20 active)", lambda s: f"{s.consistency:.3f}"),
     ("  with permuted labels", lambda s: f"{s.consistency_null:.3f}"),
     ("  features with ≥ 20 active samples", lambda s: f"{s.n_measured}"),
     ("purity of the top 20 samples", lambda s: f"{s.top_purity:.3f}"),

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from nonneg.cli.figure_names import figure_name
 from nonneg.evaluation import SECTIONS, Evaluation, EvaluationSettings, Figure, chosen_sections
 from nonneg.evaluation.figure import shown
 from nonneg.experiments import EVALUATION_FILES, evaluate_run
@@ -110,7 +111,7 @@ def _table(evaluation: Evaluation, names: list[str], *, title: str) -> Table:
         if section:
             table.add_row(f"[bold]{name}[/]")
             for key, figure in section.figures.items():
-                table.add_row(key, figure.text(), escape(_beside(figure)))
+                table.add_row(figure_name(key), figure.text(), escape(_beside(figure)))
             table.add_section()
     return table
 

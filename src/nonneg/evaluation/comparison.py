@@ -51,6 +51,8 @@ class ComparedFigure:
         differences: By group, against the first; None where there are no pairs.
         winner: The group that is surely better than the first, or the first where it is surely
             better than all others; None where the spread does not allow a word.
+        nulls: By group, what chance gives, such as permuted labels, in the mean over seeds; None
+            where the figure has none.
     """
 
     name: str
@@ -59,6 +61,7 @@ class ComparedFigure:
     spreads: dict[str, Spread | None]
     differences: dict[str, Difference | None]
     winner: str | None
+    nulls: dict[str, float | None]
 
 
 def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure]:
@@ -95,6 +98,7 @@ def _compared_figure(
         spreads={group: _spread(list(found.values())) for group, found in values.items()},
         differences=differences,
         winner=_winner(first, differences, example.higher_is_better),
+        nulls={group: _null(name, runs) for group, runs in groups.items()},
     )
 
 
@@ -102,6 +106,12 @@ def _values(name: str, runs: Mapping[int, Figures]) -> dict[int, float]:
     """The figure of each seed that has it."""
     found = ((seed, figures[name].value) for seed, figures in runs.items() if name in figures)
     return {seed: value for seed, value in found if value is not None}
+
+
+def _null(name: str, runs: Mapping[int, Figures]) -> float | None:
+    found = (figures[name].beside.get("null") for figures in runs.values() if name in figures)
+    nulls = [float(null) for null in found if null is not None]
+    return statistics.fmean(nulls) if nulls else None
 
 
 def _spread(values: Sequence[float]) -> Spread | None:

@@ -148,7 +148,7 @@ _QUANTITIES = {
     "progress_rate": "Way from ceiling to floor of the loss",
     "alive_features": "Alive features",
     "sparsity": "Sparsity",
-    "class_consistency": "Class consistency",
+    "class_consistency": "Class consistency (all alive)",
     "effective_rank": "Effective rank",
     "zero_row_rate": "Samples with no active feature",
 }

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.metrics.results import FloatArray
+from nonneg.report.feature_facts import MIN_ACTIVE
 from nonneg.report.story import SelectionPoint
 from nonneg.report.theory_figures import COLOURS, MARKERS
 
 _PROPERTIES = {
-    "class_consistency": "class consistency",
+    f"class_consistency_min{MIN_ACTIVE}": f"class consistency\n(≥ {MIN_ACTIVE} active)",
+    "class_consistency": "class consistency\n(all alive)",
     "sparsity": "sparsity",
     "correlation": "feature correlation",
 }

@@ -38,8 +38,8 @@ TITLES: dict[str, tuple[str, str]] = {
         "Agreement of both sides",
         "cosine of a feature over captions with itself over their samples; mean of features",
     ),
-    "class_consistency": (
-        "Class consistency",
+    f"class_consistency_min{MIN_ACTIVE}": (
+        f"Class consistency (≥ {MIN_ACTIVE} active)",
         f"share of the commonest class among a feature's active samples; features with at least "
         f"{MIN_ACTIVE} of them",
     ),
@@ -166,7 +166,7 @@ def _with_labels(Z: FeatureLike, labels: IntArray) -> Figures:
     k = min(10, len(some) - 1)
     shares = np.bincount(labels[some]) / len(some)
     figures = {
-        "class_consistency": Figure(
+        f"class_consistency_min{MIN_ACTIVE}": Figure(
             consistency.value,
             higher_is_better=True,
             is_rate=True,

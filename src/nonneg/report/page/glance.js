@@ -28,7 +28,10 @@ function bigNumbers() {
   ];
   for (const [key, words] of [
     ["top_purity", `of a feature's ${content.min_active} strongest samples share a class`],
-    ["class_consistency", "of the samples that activate a feature share a class"],
+    [
+      `class_consistency_min${content.min_active}`,
+      `of the samples that activate a feature share a class (features with ≥ ${content.min_active} active)`,
+    ],
     ["caption_to_sample", `of captions have their ${samples.kind} among the ten nearest`],
     ["sample_to_caption", `of ${samples.kind}s have a caption of theirs among the ten nearest`],
     ["returned", "of the features return in another seed"],
