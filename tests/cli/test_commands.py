@@ -204,7 +204,7 @@ BAD = {
     ),
     "data": (
         ["train", "digits", "--set", "data.name=digit"],
-        "'digit' is neither a known data set nor a file or folder; known: digits, ",
+        "'digit' is neither a known data set nor a file or folder in FOLDER; known: digits, ",
     ),
     "no encoder": (
         ["embed", "nowhere", "digits"],
@@ -218,7 +218,7 @@ def test_bad_input_is_one_sentence(nonneg, case, tmp_path):
     arguments, sentence = BAD[case]
     ended = nonneg(*arguments, cwd=tmp_path)
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f"error: {sentence}")
+    assert ended.stderr.startswith(f"error: {sentence.replace('FOLDER', str(tmp_path))}")
     assert ended.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []  # nothing half made
 

@@ -23,14 +23,15 @@ def test_known_names():
     [("minst", "mnist"), ("CIFAR-10", "cifar10"), ("fashion", "fashion-mnist")],
 )
 def test_an_unknown_name_lists_the_known_ones_nearest_first(wrong, nearest):
-    start = f"'{wrong}' is neither a known data set nor a file or folder; known: "
+    start = f"'{wrong}' is neither a known data set nor a file or folder in {Path.cwd()}; known: "
     with pytest.raises(ValueError, match=f"^{start}{nearest}, ") as caught:
         load(wrong)
     assert sorted(str(caught.value).removeprefix(start).split(", ")) == sorted(names())
 
 
 def test_a_path_that_does_not_exist(tmp_path):
-    with pytest.raises(ValueError, match=rf"^'{tmp_path}/x.npy' is neither a known data set nor"):
+    said = rf"^'{tmp_path}/x.npy' is neither a known data set nor a file or folder; known"
+    with pytest.raises(ValueError, match=said):
         load(tmp_path / "x.npy")
 
 

@@ -68,6 +68,26 @@ def test_a_run_of_before_digests_can_be_measured(run):
     assert evaluate_run(run, split="held-out", only=["properties"]).figures()
 
 
+def test_a_run_finds_its_data_from_every_folder(tmp_path, monkeypatch):
+    digits = load("digits")
+    np.savez(tmp_path / "mine.npz", inputs=digits.inputs.numpy(), labels=digits.labels.numpy())
+    monkeypatch.chdir(tmp_path)
+    run_experiment(experiment("mine.npz"), out=tmp_path / "run", console=QUIET)
+    assert read_run(tmp_path / "run").settings["data"]["name"] == str(tmp_path / "mine.npz")
+    again = run_experiment(experiment("./mine.npz"), out="run", resume=True, console=QUIET)
+    assert not again.is_new
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert evaluate_run(tmp_path / "run", split="held-out", only=["properties"]).figures()
+
+
+def test_the_name_of_a_known_set_stays(tmp_path, monkeypatch):
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert experiment("digits").data.anywhere().name == "digits"
+    assert experiment("./digits").data.anywhere().name == str(tmp_path / "digits")
+
+
 def test_named_sets_have_no_digest(tmp_path):
     run_experiment(experiment("digits"), out=tmp_path / "run", console=QUIET)
     assert read_run(tmp_path / "run").data_digest is None

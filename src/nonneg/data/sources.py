@@ -89,8 +89,9 @@ def load(
     if path.is_dir():
         return ImageFolder(path, split=split, image_size=image_size)
     if not path.is_file():
+        where = "" if path.is_absolute() else f" in {Path.cwd()}"
         raise ValueError(
-            f"{str(source)!r} is neither a known data set nor a file or folder; known:"
+            f"{str(source)!r} is neither a known data set nor a file or folder{where}; known:"
             f" {', '.join(_nearest_first(str(source)))}"
         )
     if path.suffix not in (".npy", ".npz", ".parquet"):

@@ -32,13 +32,21 @@ class DataSettings(Settings):
     """What is learnt from."""
 
     name: str
-    """A known name, or the path of an npy or npz file or of a folder of images."""
+    """A known name, or the path of an npy or npz file or of a folder of images; one that is not
+    whole starts at the folder that the command is called in."""
     n_train: int | None = Field(default=None, ge=2)
     """Train on at most this many samples, drawn at random once and for all; all where absent."""
     held_out: int = Field(default=1000, ge=0)
     """Samples taken out of the training set, for monitoring and tuning."""
     image_size: int = Field(default=224, ge=8)
     """Of the views, for folders of images; other sets keep their own size."""
+
+    def anywhere(self) -> Self:
+        """The same data with a whole path, so that a run finds it from every folder."""
+        path = Path(self.name).expanduser()
+        if self.name in data.names() or not path.exists():
+            return self
+        return self.model_copy(update={"name": str(path.resolve())})
 
 
 class Experiment(TrainConfig):
@@ -157,6 +165,7 @@ def run_experiment(
     console: Console | None = None,
 ) -> TrainResult:
     """Train what an experiment describes, into a run folder; what is there already is only read."""
+    experiment = experiment.model_copy(update={"data": experiment.data.anywhere()})
     samples, held_out = training_data(experiment.data, data_dir)
     encoder = build_encoder(experiment, samples.sample_shape)
     views = build_pairs(experiment, samples)
