@@ -60,3 +60,20 @@ def test_the_atlas_calls_images_by_their_files(nonneg, place):
     ids = content_of(place / "held-out.html")["sides"][0]["ids"]
     assert len(ids) == 24
     assert all((place / "pictures" / name).is_file() for name in ids)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report"])
+def test_a_folder_without_a_test_split_names_the_samples_held_out(nonneg, place, command):
+    ended = nonneg(command, place / "pictures-run")
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        f"error: {place / 'pictures-run'} learnt from {place / 'pictures'}, which has no test "
+        "split; measure it with --split held-out, or name a file of test samples with --data\n"
+    )
+
+
+def test_the_training_set_is_shown_where_there_is_no_other(nonneg, place):
+    options = ["--split", "train", "--out", place / "train.html"]
+    ended = nonneg("report", place / "pictures-run", *options)
+    assert ended.returncode == 0, ended.stderr
+    assert content_of(place / "train.html")["n_samples"] == 60

@@ -5,6 +5,7 @@ import torch
 from PIL import Image
 
 from nonneg.data import ImageFolder, check, load
+from nonneg.data.folder import has_split
 
 
 def paint(path, red, size=(12, 12)):
@@ -70,6 +71,16 @@ def test_a_flat_folder_has_no_labels(tmp_path):
     assert data.sample_shape == (3, 224, 224)
     assert reds(data) == [1, 2, 3]
     assert data.take(torch.tensor([2])).labels is None
+
+
+def test_a_folder_has_a_split_beside_its_train_folder(tmp_path):
+    assert not has_split(tmp_path, "test")
+    (tmp_path / "val").mkdir()
+    assert not has_split(tmp_path, "test")
+    (tmp_path / "train").mkdir()
+    assert has_split(tmp_path, "test")
+    (tmp_path / "val").rmdir()
+    assert not has_split(tmp_path, "test")
 
 
 def test_crops(tmp_path):

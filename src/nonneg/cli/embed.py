@@ -15,9 +15,9 @@ from rich.progress import Progress
 from nonneg import data
 from nonneg.cli.outputs import check_output
 from nonneg.data import Data, VectorData, read_vectors
-from nonneg.encoder import Encoded, Encoder
+from nonneg.encoder import Encoded
 from nonneg.evaluation.sharding import encoded_together
-from nonneg.experiments import is_fitted
+from nonneg.experiments import is_fitted, run_encoder
 from nonneg.feature_file import write_feature_parts
 from nonneg.training import join_processes
 
@@ -111,7 +111,7 @@ def _encoded(
     bar: Progress,
 ) -> tuple[Data, Encoded]:
     """The samples, and what the encoder says of them; all processes have to call it."""
-    encoder = Encoder.load(run)
+    encoder = run_encoder(run)
     split = split or ("test" if source in data.names() else "train")
     samples = data.load(source, split=split, data_dir=data_dir, image_size=encoder.sample_shape[-1])
     data.check(samples)

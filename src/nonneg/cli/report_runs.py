@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nonneg import metrics
 from nonneg.cli.report_files import PartOf, images_of_data
-from nonneg.data import Data, ImageFolder, Subset
+from nonneg.data import Data, ImageFolder, Subset, is_own_file, load
 from nonneg.encoder import Encoder
 from nonneg.encoder_folder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation
@@ -57,12 +57,13 @@ class RunSource:
         cls, folder: Path, *, split: str, source: str | None, data_dir: Path | None
     ) -> "RunSource":
         """The run of a folder with its own data, or with that of another name."""
-        run = read_run(folder)
-        part = "test" if split == "train" else split
-        train, other = run_data(run, source=source, split=part, data_dir=data_dir)
-        encoder = run_encoder(run.folder)
+        run, encoder = read_run(folder), run_encoder(folder)
         encoder.to("cuda" if torch.cuda.is_available() else "cpu")
-        return cls(run, encoder, train if split == "train" else other, split)
+        if source is not None and not run.knows_data and is_own_file(source):
+            samples = load(source)  # all that a page needs
+        else:
+            _, samples = run_data(run, source=source, split=split, data_dir=data_dir)
+        return cls(run, encoder, samples, split)
 
     @property
     def method(self) -> str:
@@ -164,7 +165,8 @@ class RunSource:
 
     def evaluation(self) -> tuple[Figures, str | None]:
         """Figures of ``nonneg evaluate`` for these weights, or why there are none."""
-        command = f"nonneg evaluate {self.run.folder}"
+        data = "" if self.run.knows_data else " --data SET"
+        command = f"nonneg evaluate {self.run.folder}{data}"
         if self.split not in EVALUATION_FILES:
             return {}, f"Accuracies are measured on the test set, not on {self.split}."
         path = self.run.folder / EVALUATION_FILES[self.split]

@@ -102,6 +102,12 @@ class ImageFolder:
         return part
 
 
+def has_split(root: str | Path, split: str) -> bool:
+    """Whether a folder of images has a train folder, and one for the split beside it."""
+    wanted = (_SPLIT_FOLDERS["train"], of_split(_SPLIT_FOLDERS, split))
+    return all(any(Path(root, name).is_dir() for name in names) for names in wanted)
+
+
 def _layout(root: Path, split: str) -> tuple[Path, tuple[str, ...]]:
     """The folder that holds the split, and the names of its classes."""
     train = root / "train"

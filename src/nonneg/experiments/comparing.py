@@ -11,6 +11,7 @@ from nonneg.evaluation.published import PAPER, Published
 from nonneg.experiments.evaluating import EVALUATION_FILES
 from nonneg.experiments.experiment import method
 from nonneg.experiments.runs import RunRecord, read_run
+from nonneg.experiments.thinned import check_is_described
 from nonneg.settings import differences
 
 
@@ -89,7 +90,10 @@ def _the_same(tests: Sequence[dict[str, Any]]) -> str:
 def _evaluation(run: RunRecord, split: str) -> Evaluation:
     path = run.folder / EVALUATION_FILES[split]
     if not path.exists():
+        check_is_described(run.folder)
         option = "" if split == "test" else f" --split {split}"
+        if not run.knows_data:
+            option = " --data SET, with a set that has both splits"
         raise FileNotFoundError(
             f"{run.folder} has no {path.name}; run: nonneg evaluate {run.folder}{option}"
         )

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from nonneg import data
 from nonneg.data import Data, Subset, subset
+from nonneg.data.folder import has_split
 from nonneg.data.subset import permutation
-from nonneg.experiments.experiment import load_split
+from nonneg.experiments.experiment import DataSettings, load_split
 from nonneg.experiments.runs import RunRecord
 from nonneg.experiments.vector_sets import vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment
@@ -17,6 +18,11 @@ TRANSFER_TARGETS = {
     "cifar10": "cifar100",
     "cifar100": "cifar10",
 }
+# What is said of a run that nonneg.train made.
+_FROM_PYTHON = (
+    "was trained from Python and does not say on what data; name a set with both splits with --data, "
+    "or measure it in Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
+)
 # Of vectors there may be millions: probes and rankings are made on a fixed draw of so many.
 _MOST_VECTORS = 50_000
 
@@ -34,7 +40,8 @@ def run_data(
         run: Trained or fitted.
         source: Other data: a file of test samples, beside which the run's own training set stays,
             or a set with both splits.
-        split: ``"test"``, or ``"held-out"`` for samples that were kept out of training.
+        split: ``"test"``, ``"held-out"`` for samples that were kept out of training, or
+            ``"train"`` for those that were not.
         data_dir: Where data sets lie.
 
     Raises:
@@ -43,29 +50,49 @@ def run_data(
     if run.fit is not None:
         return _of_vectors(run, run.fit, source, split)
     experiment = run.experiment
-    if source is None and experiment is None:
-        raise ValueError(
-            f"{run.folder} does not say on what data it was trained; name it with --data"
-        )
-    if source is not None and split != "test":
-        raise ValueError(f"{source} takes the place of the test set; leave out --split {split}")
-    if experiment is None or (source is not None and not data.is_own_file(source)):
-        assert source is not None
-        return _both_splits(source, data_dir)
+    if source is not None:
+        return _of_source(run, source, split, data_dir)
+    if experiment is None:
+        raise ValueError(f"{run.folder} {_FROM_PYTHON}")
     run.check_unchanged(experiment.data)
     train = load_split(experiment.data, "train", data_dir)
-    if source is not None:
-        return train, _tested_instead(train, source)
+    if split == "train":
+        return train, train
     if split == "test":
-        if data.is_own_file(experiment.data.name):
-            raise ValueError(
-                f"{run.folder} learnt from {experiment.data.name}, which has no test split; name a "
-                "file of test samples with --data"
-            )
+        _check_tested(run, experiment.data)
         return train, load_split(experiment.data, "test", data_dir)
     if not experiment.data.held_out:
         raise ValueError(f"{run.folder} kept no samples out of training; data.held_out was 0")
     return data.split_off(train, experiment.data.held_out)
+
+
+def _of_source(
+    run: RunRecord, source: str, split: str, data_dir: str | Path | None
+) -> tuple[Data, Data]:
+    """Other data in place of the run's own."""
+    experiment, is_file = run.experiment, data.is_own_file(source)
+    if split == "held-out" or (split == "train" and is_file):
+        raise ValueError(f"{source} takes the place of the test set; leave out --split {split}")
+    if not is_file:
+        train, test = _both_splits(source, data_dir)
+        return train, train if split == "train" else test
+    if experiment is None:
+        raise ValueError(f"{source} is a file of one set only; {run.folder} {_FROM_PYTHON}")
+    run.check_unchanged(experiment.data)
+    train = load_split(experiment.data, "train", data_dir)
+    return train, _tested_instead(train, source)
+
+
+def _check_tested(run: RunRecord, settings: DataSettings) -> None:
+    """Raise a sentence with what to ask for instead, if the data of a run has no test split."""
+    path = Path(settings.name).expanduser()
+    is_folder = settings.name not in data.names() and path.is_dir()
+    if data.is_own_file(settings.name) or (is_folder and not has_split(path, "test")):
+        held_out = "measure it with --split held-out, or " if settings.held_out else ""
+        raise ValueError(
+            f"{run.folder} learnt from {settings.name}, which has no test split; {held_out}name a "
+            "file of test samples with --data"
+        )
 
 
 def elsewhere(
@@ -92,7 +119,7 @@ def _of_vectors(
     run: RunRecord, experiment: VectorExperiment, source: str | None, split: str
 ) -> tuple[Data, Data]:
     files = experiment.data
-    if split != "test":
+    if split == "held-out":
         raise ValueError(f"{run.folder} was fitted: it has test samples, but none {split}")
     files.check_unchanged()
     train, test = vector_sets(files)
@@ -101,13 +128,13 @@ def _of_vectors(
         whole, test = vector_sets(other)
         # Classes are numbered anew over both; what was kept out of the fit stays out.
         train = subset(whole, train.indices) if isinstance(train, Subset) else whole
-    if test is None:
+    if test is None and split == "test":
         raise ValueError(
             f"{run.folder} was fitted to all its vectors; name others to measure on with --data"
         )
     if len(train) > _MOST_VECTORS:
         train = subset(train, permutation(len(train), seed=0)[:_MOST_VECTORS].sort().values)
-    return train, test
+    return train, train if test is None or split == "train" else test
 
 
 def _tested_instead(train: Data, source: str) -> Data:

@@ -31,7 +31,7 @@ class RunRecord:
     @property
     def experiment(self) -> Experiment | None:
         """The experiment behind it; None for a run that was fitted, or made from Python."""
-        if "data" not in self.settings or self.settings.get("task") == "fit":
+        if not self.knows_data or self.settings.get("task") == "fit":
             return None
         known = {key: self.settings[key] for key in Experiment.model_fields if key in self.settings}
         return self._read(Experiment, known)
@@ -41,6 +41,11 @@ class RunRecord:
         """What ``nonneg fit`` was told; None for other runs."""
         is_fit = self.settings.get("task") == "fit"
         return self._read(VectorExperiment, self.settings) if is_fit else None
+
+    @property
+    def knows_data(self) -> bool:
+        """Whether it says what it learnt from; one that ``nonneg.train`` made does not."""
+        return "data" in self.settings
 
     @property
     def seed(self) -> int:

@@ -5,7 +5,9 @@ from pathlib import Path
 from torch import Tensor
 
 from nonneg.encoder import Encoder
+from nonneg.encoder_folder import CONFIG_FILE
 from nonneg.experiments.fitting import is_fitted
+from nonneg.files import read_json
 from nonneg.nonnegative import NonNegative
 
 
@@ -36,12 +38,27 @@ class Thinned(NonNegative):
         return thinned(features, threshold=self.threshold, max_active=self.max_active)
 
 
+def check_is_described(folder: str | Path) -> None:
+    """Raise a sentence with what to do in Python, if an encoder stands on a module of one's own."""
+    path = Path(folder) / CONFIG_FILE
+    config = read_json(path) if path.is_file() else None
+    settings = config.get("settings") if isinstance(config, dict) else None
+    if isinstance(settings, dict) and settings.get("backbone", 0) is None:
+        raise ValueError(
+            f"the encoder in {folder} stands on a module of your own, which no command can build; "
+            "in Python, nonneg.Encoder.load(folder, backbone=module).encode(samples) gives its "
+            "features: measure them with nonneg.metrics or nonneg.evaluation, or write them with "
+            "nonneg.feature_file.write_features for nonneg report Z.npz"
+        )
+
+
 def run_encoder(folder: str | Path) -> Encoder:
     """The encoder of a run, in evaluation mode, on the CPU; its features are the run's own.
 
     For a fitted run they are those of ``NCL.transform``.
     """
     if not is_fitted(folder):
+        check_is_described(folder)
         return Encoder.load(folder)
     from nonneg.estimators import NCL
 
