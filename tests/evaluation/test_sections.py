@@ -172,7 +172,28 @@ def test_one_class_only_leaves_what_needs_no_classes():
             SECTIONS[name](alike, lambda _: None)
     figures = SECTIONS["properties"](alike, lambda _: None)
     assert "sparsity" in figures
-    assert "class_consistency" not in figures
+    assert figures["class_consistency"].value is None
+    assert figures["class_entropy"].beside == {"because": "alike has one class only"}
+    with pytest.raises(NotMeasurableError, match=r"^alike has one class only$"):
+        SECTIONS["hierarchy"](alike, lambda _: None)
+
+
+def test_too_few_samples_are_the_reason():
+    def figures(n, k):
+        data = ArrayData(torch.eye(k).repeat(n // k, 1), labels=torch.arange(n) % k, name="few")
+        learner = Encoder(EncoderSettings(), (k,), backbone=torch.nn.Identity())
+        learner.projector = torch.nn.Linear(k, k, bias=False)
+        torch.nn.init.eye_(learner.projector.weight)
+        return SECTIONS["properties"](Subject(learner, data, data), lambda _: None)
+
+    for name in ("class_consistency_min20", "top20_purity"):
+        few = figures(32, 4)[name]
+        assert few.value is None
+        assert few.beside == {"because": "no feature is on for 20 of the 32 samples"}
+        fewer = figures(16, 4)[name]
+        assert fewer.beside == {"because": "there are only 16 samples; it takes more than 20"}
+        assert figures(80, 4)[name].value == 1
+    assert figures(32, 4)["class_consistency"].value == 1
 
 
 def test_small_classes_cap_precision_and_the_cap_is_shown():
@@ -196,9 +217,14 @@ def test_without_labels_there_is_what_needs_none():
     bare = Subject(learner, vectors, vectors)
     with pytest.raises(NotMeasurableError, match=r"^bare has no labels$"):
         SECTIONS["probe"](bare, lambda _: None)
-    found = set(SECTIONS["properties"](bare, lambda _: None))
-    assert {"sparsity", "alive_rate", "correlation", "effective_rank"} <= found
-    assert not {"class_consistency", "top20_purity", "class_entropy"} & found
+    found = SECTIONS["properties"](bare, lambda _: None)
+    measured = {name for name, figure in found.items() if figure.value is not None}
+    assert {"sparsity", "alive_rate", "correlation", "effective_rank"} <= measured
+    for name in ("class_consistency", "class_consistency_min20", "top20_purity", "class_entropy"):
+        assert found[name].value is None
+        assert found[name].beside == {"because": "bare has no labels"}
+    with pytest.raises(NotMeasurableError, match=r"^bare has no labels$"):
+        SECTIONS["hierarchy"](bare, lambda _: None)
 
 
 @pytest.mark.parametrize("reads", ["hidden", "features"])

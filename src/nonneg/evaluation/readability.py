@@ -15,12 +15,14 @@ from nonneg.metrics.purity import TopPurity
 
 # Pixels a side of the images that are compared as they are: all of 224 × 224 would fill memory.
 _SMALL = 32
+# Beside a figure that has no value: the reason.
+BECAUSE = "because"
 
 
 def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
     """Sparsity, dead features, class consistency, purity, correlation and rank of test features.
 
-    Without labels, or with one class only, those that need none.
+    Without labels, or with one class only, those that need them have no value, and say why.
     """
     z = subject.new_encoded.features
     watch("sparsity")
@@ -38,8 +40,8 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
             beside={"n_alive": sparsity.n_alive, "n_dead": sparsity.n_dead},
         ),
     }
-    if has_classes(subject.test):
-        figures |= _of_classes(subject, watch)
+    why = _why_no_classes(subject.test)
+    figures |= _of_classes(subject, watch) if why is None else _left_out(subject, why)
     watch("correlation and rank")
     reference, called = _reference(subject.test)
     monosemanticity = metrics.monosemanticity(z, reference)
@@ -69,6 +71,22 @@ def _reference(data: Data) -> tuple[Tensor, str]:
     return torch.cat(parts), called
 
 
+def _why_no_classes(data: Data) -> str | None:
+    """Why nothing can be said of classes; None where it can."""
+    if has_classes(data):
+        return None
+    return f"{data.name} has {'no labels' if data.labels is None else 'one class only'}"
+
+
+def _left_out(subject: Subject, why: str) -> Figures:
+    """The figures of :func:`_of_classes` without values."""
+    top = subject.settings.top
+    names = ("class_consistency", f"class_consistency_min{top}", f"top{top}_purity")
+    figures = {name: Figure(None, higher_is_better=True, beside={BECAUSE: why}) for name in names}
+    entropy = Figure(None, higher_is_better=False, beside={BECAUSE: why})
+    return figures | {"class_entropy": entropy}
+
+
 def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
     z, y, settings = subject.new.encoded.features, subject.new.labels, subject.settings
     chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
@@ -91,16 +109,19 @@ def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
                 "n_features": consistency.averaged_over,
             },
         ),
-        f"class_consistency_min{settings.top}": _or_none(frequent),
-        f"top{settings.top}_purity": _or_none(purity),
+        f"class_consistency_min{settings.top}": _or_none(frequent, settings.top, len(y)),
+        f"top{settings.top}_purity": _or_none(purity, settings.top, len(y)),
         "class_entropy": Figure(metrics.class_entropy(z, y).value, higher_is_better=False),
     }
 
 
-def _or_none(found: ClassConsistency | TopPurity | None) -> Figure:
-    """A figure with its null; no value where there are too few samples for one."""
-    if found is None:
-        return Figure(None, higher_is_better=True)
+def _or_none(found: ClassConsistency | TopPurity | None, top: int, n: int) -> Figure:
+    """A figure with its null; no value, and why, where there are too few samples for one."""
+    if found is None or not found.averaged_over:
+        why = f"no feature is on for {top} of the {n:,} samples"
+        if n <= top:
+            why = f"there are only {n:,} samples; it takes more than {top}"
+        return Figure(None, higher_is_better=True, beside={BECAUSE: why})
     beside = {"null": found.null, "n_features": found.averaged_over}
     return Figure(found.value, higher_is_better=True, beside=beside)
 
@@ -108,6 +129,9 @@ def _or_none(found: ClassConsistency | TopPurity | None) -> Figure:
 def hierarchy(subject: Subject, watch: Callable[[str], None]) -> Figures:
     """How many features belong to the coarse and to the fine classes."""
     coarse = getattr(subject.test, "coarse_labels", None)
+    why = _why_no_classes(subject.test)
+    if coarse is None and why is not None:
+        raise NotMeasurableError(why)
     if coarse is None:
         raise NotMeasurableError(f"{subject.test.name} has one level of labels")
     if len(subject.test) <= subject.settings.top:

@@ -20,8 +20,8 @@ TRANSFER_TARGETS = {
 }
 # What is said of a run that nonneg.train made.
 _FROM_PYTHON = (
-    "was trained from Python and does not say on what data; name a set with both splits with --data, "
-    "or measure it in Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
+    "was trained from Python and does not say on what data; name a set with both splits with "
+    "--data, or measure it in Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
 )
 # Of vectors there may be millions: probes and rankings are made on a fixed draw of so many.
 _MOST_VECTORS = 50_000
