@@ -167,6 +167,20 @@ def test_what_is_missing_is_said(tmp_path):
     )
 
 
+def test_too_few_samples_for_a_figure_are_said(tmp_path):
+    samples = Samples(features=np.tile(np.eye(4), (8, 1)), labels=np.arange(32) % 4)
+    written = write_atlas(tmp_path / "atlas.html", Atlas(samples=samples, method="NCL"))
+    said = (
+        "Class consistency and purity of NCL are left out: no feature is on for 20 of the 32 "
+        "samples. Show more of them: of a run with --split train, or of a fit with a larger "
+        "--test-share."
+    )
+    assert said in written.notes
+    many = Samples(features=np.tile(np.eye(4), (20, 1)), labels=np.arange(80) % 4)
+    written = write_atlas(tmp_path / "atlas.html", Atlas(samples=many))
+    assert not any("left out: no feature" in note for note in written.notes)
+
+
 def test_one_sample_and_one_feature_are_an_atlas(tmp_path):
     samples = Samples(features=[[2.0]], labels=[0], texts=["one"])
     content = content_of(write_atlas(tmp_path / "atlas.html", Atlas(samples=samples)).path)
@@ -174,10 +188,14 @@ def test_one_sample_and_one_feature_are_an_atlas(tmp_path):
 
 
 def test_the_story_is_told(tmp_path):
+    records = [
+        {"epoch": 1, "loss": 2.0, "sparsity": None},
+        {"epoch": 2, "loss": 1.0, "alive_features": 30},  # one point is no chart
+    ]
     story = Story(
         about=["what was trained"],
         figures={"NCL": {"probe_hidden": Figure(0.9, is_rate=True)}},
-        training={"NCL": Training([{"epoch": 1, "loss": 2.0, "sparsity": None}], {"loss": 3.0})},
+        training={"NCL": Training(records, {"loss": 3.0})},
         notes=["no accuracies"],
     )
     samples = Samples(features=sparse.csr_array(np.eye(30)))
@@ -186,7 +204,7 @@ def test_the_story_is_told(tmp_path):
     assert content["about"] == ["what was trained"]
     assert content["notes"][0] == "no accuracies"
     assert content["training"] == [
-        {"key": "loss", "title": "Loss", "lines": {"NCL": [[1, 2.0]]}, "collapse": 3.0}
+        {"key": "loss", "title": "Loss", "lines": {"NCL": [[1, 2.0], [2, 1.0]]}, "collapse": 3.0}
     ]
     assert content["figures"][-1]["title"] == "Linear probe, hidden layer"
 

@@ -124,7 +124,7 @@ def space(
 
 
 def training_charts(histories: Mapping[str, Training]) -> list[dict[str, Any]]:
-    """One chart a quantity that any history has, one line a method."""
+    """One chart a quantity that any history has at least twice, one line a method."""
     charts = []
     for key, title in _QUANTITIES.items():
         lines = {
@@ -137,7 +137,7 @@ def training_charts(histories: Mapping[str, Training]) -> list[dict[str, Any]]:
         }
         lines = {name: points for name, points in lines.items() if points}
         levels = {h.collapse[key] for h in histories.values() if key in h.collapse}
-        if lines:
+        if any(len(points) > 1 for points in lines.values()):
             collapse = max(levels, default=None)
             charts.append({"key": key, "title": title, "lines": lines, "collapse": collapse})
     return charts

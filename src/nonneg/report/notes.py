@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nonneg.report.atlas import Atlas
+from nonneg.report.feature_facts import MIN_ACTIVE
 
 
 def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
@@ -32,6 +33,7 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
         )
     if samples.classes is None:
         said.append("There are no labels, so nothing is said of classes and purity.")
+    said += _of_few_samples(atlas, content)
     if atlas.captions is not None:
         said += _of_captions(atlas, content["sides"][1])
     if samples.images is None and samples.texts is None:
@@ -45,6 +47,19 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
     if content["space"]["map"]["shape"] == [0]:
         said.append("All features are dead: none is active for any sample.")
     return said
+
+
+def _of_few_samples(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
+    """Why class consistency and purity have no value, where labels alone do not explain it."""
+    n, key = len(atlas.samples), f"class_consistency_min{MIN_ACTIVE}"
+    cells = next((row["cells"] for row in content["figures"] if row["key"] == key), {})
+    return [
+        f"Class consistency and purity of {method} are left out: no feature is on for "
+        f"{min(MIN_ACTIVE, n)} of the {n:,} {atlas.samples.kind}s. Show more of them: of a run with --split train, or "
+        "of a fit with a larger --test-share."
+        for method, cell in cells.items()
+        if cell["value"] is None
+    ]
 
 
 def _of_captions(atlas: Atlas, side: Mapping[str, Any]) -> list[str]:

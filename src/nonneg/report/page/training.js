@@ -16,14 +16,21 @@ function trainingChart({ title, lines, collapse }) {
   );
 }
 
+/** What the charts are of; those of a fit are of its loss alone. */
+function trainingWords() {
+  const isOfLoss = ({ key }) => key === "loss" || key === "progress_rate";
+  const words = content.training.every(isOfLoss)
+    ? ["The loss is of training."]
+    : ["The loss is of training; all else is measured on held-out samples after each epoch."];
+  if (content.training.some(({ collapse }) => !missing(collapse)))
+    words.push("A run that stays at the line marked collapse has learnt nothing.");
+  return words.join(" ");
+}
+
 function showTraining() {
   return [
     el("h1", {}, "Training"),
-    el(
-      "p",
-      { class: "quiet" },
-      "The loss is of training; all else is measured on held-out samples after each epoch. A run that stays at the line marked collapse has learnt nothing.",
-    ),
+    el("p", { class: "quiet" }, trainingWords()),
     el("div", { class: "figures-row" }, content.training.map(trainingChart)),
   ];
 }
