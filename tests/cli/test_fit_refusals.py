@@ -22,6 +22,14 @@ def place(tmp_path_factory):
 
 BAD = {
     "key": (["--set", "temprature=1"], "unknown setting 'temprature'; nearest: temperature"),
+    "no value": (
+        ["--set", "n_components"],
+        "'n_components' is not a setting; write key=value, as temperature=0.2",
+    ),
+    "test twice": (
+        ["--test", "x.npy", "--test-share", "0.3"],
+        "--test names other vectors to measure on, --test-share keeps a part of X for that; leave",
+    ),
     "seed": (["--set", "sed=1"], "unknown setting 'sed'; nearest: seed"),
     "value": (["--set", "temperature=0"], "setting 'temperature': input should be greater than 0"),
     "pairs": (["--pairs", "friends"], "setting 'pairs': input should be 'neighbors', 'noise'"),

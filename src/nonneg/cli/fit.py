@@ -39,9 +39,14 @@ def fit(
     ] = None,
     test_labels: Annotated[Path | None, typer.Option(help="Their labels.")] = None,
     test_share: Annotated[
-        float,
-        typer.Option(min=0, max=0.9, help="Share of X to keep for measuring (at most 10,000)."),
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.9,
+            help="Share of X to keep for measuring (at most 10,000). "
+            "[dim]default: 0.1, without --test[/]",
+        ),
+    ] = None,
     column: Annotated[
         str | None, typer.Option(help="The array of an npz, the column of a parquet file.")
     ] = None,
@@ -63,13 +68,19 @@ def fit(
     Example: nonneg fit vectors.npy --labels kinds.npy --set temperature=0.2 --out runs/mine
     """
     console = Console()
+    if test and test_share:
+        raise ValueError(
+            "--test names other vectors to measure on, --test-share keeps a part of X for that; "
+            "leave one of them out"
+        )
+    default_share = 0.0 if test else 0.1
     files = VectorFiles.at(
         vectors=vectors,
         column=column,
         labels=labels,
         test=test,
         test_labels=test_labels,
-        test_share=0 if test else test_share,
+        test_share=default_share if test_share is None else test_share,
         graph=graph,
         index_pairs=index_pairs,
     )
@@ -80,19 +91,20 @@ def fit(
     for note in run.notes:
         console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if run.is_new:
-        console.print(_table(run))
+        console.print(_table(run, test))
     else:
         console.print(f"already done: {run.folder}", highlight=False, soft_wrap=True)
     for command in _next_commands(run, vectors):
         console.print(f"next: {escape(command)}", highlight=False, soft_wrap=True)
 
 
-def _table(run: FittedRun) -> Table:
+def _table(run: FittedRun, test: Path | None) -> Table:
     ncl = run.ncl
     where = "test" if run.n_test else "training"
     table = Table(title=escape(run.folder.name), title_justify="left", show_header=False)
     table.add_row("samples learnt from", f"{run.n_train:,}")
-    table.add_row("samples kept for testing", f"{run.n_test:,}")
+    kept = "samples kept for testing" if test is None else f"test samples of {escape(test.name)}"
+    table.add_row(kept, f"{run.n_test:,}")
     table.add_row("axes kept", f"{ncl.n_axes_:,} of {ncl.n_features_in_:,}")
     table.add_row("steps", f"{ncl.n_iter_:,}")
     table.add_row(f"active features a {where} sample", f"{run.active_per_sample:.1f}")
