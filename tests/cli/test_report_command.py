@@ -318,6 +318,19 @@ def test_what_differs_besides_the_transform_is_said(nonneg, runs, tmp_path):
     assert "0.15, the backbone by the same loss of its own output" in about[1]
 
 
+def test_another_seed_that_is_more_than_that_is_said(nonneg, runs, vectors):
+    options = ["--other-seed", runs / "digits-cl", "--out", vectors / "atlas.html"]
+    ended = nonneg("report", runs / "digits", *options)
+    assert ended.returncode == 0, ended.stderr
+    said = f"{runs / 'digits-cl'} is not only another seed; it differs by encoder.nonnegative."
+    assert said in ended.stdout
+    np.save(vectors / "wide.npy", np.eye(5, 7))
+    ended = nonneg("report", "Z.npz", "--other-seed", "wide.npy", cwd=vectors)
+    assert "wide.npy is not only another seed: it has 7 features, not 5." in ended.stdout
+    ended = nonneg("report", "Z.npz", "--other-seed", "Z.npz", cwd=vectors)
+    assert "not only another seed" not in ended.stdout
+
+
 def test_help_has_an_example_and_the_options(nonneg):
     ended = nonneg("report", "--help")
     assert ended.returncode == 0

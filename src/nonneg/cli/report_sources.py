@@ -1,6 +1,5 @@
 """From paths to an atlas: runs or files of features, with what is beside them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from nonneg.cli.report_files import PartOf, features_of_file, samples_of_file, with_extras
 from nonneg.cli.report_runs import RunSource, headline_figures, selection_points
+from nonneg.feature_file import FeatureArray
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.report.atlas import Atlas
 from nonneg.report.story import Story
@@ -65,8 +65,8 @@ def atlas_of(
         title: Of the page; None means one that says what is shown.
     """
     # Opened first: encoding takes long, and a folder that holds no run should fail before it.
-    returning = None if other_seed is None else _features(other_seed, data)
-    part = None
+    returning = None if other_seed is None else _opened(other_seed, data)
+    part, main = None, None
     if source.is_dir():
         main = data.of(source)
         atlas, part = _of_run(main, against, data), main.part
@@ -75,8 +75,11 @@ def atlas_of(
         atlas = _of_file(source, against, data, kind)
     if other_seed is not None and returning is not None:
         about = [*atlas.story.about, f"Partners in another seed are from {other_seed.name}."]
-        story = replace(atlas.story, about=about)
-        atlas = replace(atlas, other_seed=returning(), story=story)
+        features = returning.features if isinstance(returning, RunSource) else returning
+        note = _no_other_seed(main, returning, atlas.samples.n_features, features.shape[1])
+        notes = [*atlas.story.notes, *([] if note is None else [f"{other_seed} {note}"])]
+        story = replace(atlas.story, about=about, notes=notes)
+        atlas = replace(atlas, other_seed=features, story=story)
     atlas = _with_extras(atlas, extras, part)
     return atlas if title is None else replace(atlas, title=title)
 
@@ -151,6 +154,18 @@ def _differing(main: RunSource, other: RunSource) -> str | None:
     return f"The two runs differ by more than the transform: {', '.join(found)}."
 
 
+def _no_other_seed(
+    main: RunSource | None, other: RunSource | FeatureArray, d: int, d_other: int
+) -> str | None:
+    """What else differs where only the seed should; None where nothing is known to."""
+    if main is not None and isinstance(other, RunSource):
+        found = [key for key, _, _ in differences(main.run.recipe(), other.run.recipe())]
+        return f"is not only another seed; it differs by {', '.join(found)}." if found else None
+    if d != d_other:
+        return f"is not only another seed: it has {d_other:,} features, not {d:,}."
+    return None
+
+
 def _of_file(path: Path, against: Path | None, data: RunData, kind: str) -> Atlas:
     beside: dict[str, Any] = {}
     if against is not None:
@@ -158,7 +173,7 @@ def _of_file(path: Path, against: Path | None, data: RunData, kind: str) -> Atla
         other = against.stem if path.stem != against.stem else str(against)
         beside = {
             "method": method,
-            "against": _features(against, data)(),
+            "against": _features(against, data),
             "against_method": other,
         }
     samples = replace(samples_of_file(path), kind=kind)
@@ -166,13 +181,15 @@ def _of_file(path: Path, against: Path | None, data: RunData, kind: str) -> Atla
     return Atlas(samples=samples, title=path.stem, story=Story(about=[about]), **beside)
 
 
-def _features(path: Path, data: RunData) -> Callable[[], FeatureLike]:
-    """What gives the features of a run folder or of a file; the folder is read now."""
-    if path.is_dir():
-        run = data.of(path)
-        return lambda: run.features
-    features = features_of_file(path)[0]
-    return lambda: features
+def _opened(path: Path, data: RunData) -> RunSource | FeatureArray:
+    """A run folder, whose samples are not encoded yet, or the features of a file."""
+    return data.of(path) if path.is_dir() else features_of_file(path)[0]
+
+
+def _features(path: Path, data: RunData) -> FeatureLike:
+    """The features of a run folder or of a file."""
+    opened = _opened(path, data)
+    return opened.features if isinstance(opened, RunSource) else opened
 
 
 def _with_extras(atlas: Atlas, extras: Extras, part: PartOf | None) -> Atlas:
