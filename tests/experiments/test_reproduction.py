@@ -241,6 +241,12 @@ def test_one_seed_has_no_spread_and_says_so():
     assert "±" not in text
 
 
+def test_two_seeds_have_no_star_and_say_so():
+    text = markdown(table_of({"A": [0.5, 0.5], "B": [0.6, 0.6]}), command="x")
+    assert "paired by seed. It takes 3 seeds to say which of them are sure." in text
+    assert "*" not in text
+
+
 def test_an_arm_is_compared_with_the_one_it_names():
     table = table_of({"A": [0.1] * 3, "B": [0.5] * 3, "C": [0.6] * 3})
     table.arms["C"] = Arm("C", against="B")

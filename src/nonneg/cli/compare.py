@@ -9,14 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from nonneg.cli.figure_names import figure_name
-from nonneg.evaluation.comparison import ComparedFigure, Difference, Spread
+from nonneg.evaluation.comparison import MIN_PAIRS, ComparedFigure, Difference, Spread
 from nonneg.evaluation.figure import shown
 from nonneg.evaluation.published import Published
 from nonneg.experiments import Comparison, compare_runs
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of evaluated runs.")],
     split: Annotated[str, typer.Option(help="test, or held-out.")] = "test",
     only: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only figures whose name has this in it.")
@@ -42,15 +42,27 @@ def compare(
             markup=False,
             soft_wrap=True,
         )
-    n_pairs = min(
-        (d.n for row in comparison.figures for d in row.differences.values() if d), default=0
-    )
-    if n_pairs < 3:
+    n_pairs = _fewest_pairs(comparison)
+    if n_pairs < MIN_PAIRS:
+        few = ("have no paired seeds", "have 1 paired seed only", "have 2 paired seeds only")
         console.print(
-            f"some figures have {n_pairs} paired seeds only: too few to name a winner; "
-            "train and evaluate at least 3 seeds of each",
+            f"some figures {few[n_pairs]}: too few to name a winner; train and evaluate at least "
+            f"{MIN_PAIRS} seeds of each, the same ones",
             style="yellow",
+            soft_wrap=True,
         )
+
+
+def _fewest_pairs(comparison: Comparison) -> int:
+    """Of all figures that a group and the first one have both, the fewest seeds in common."""
+    first, *others = (group.name for group in comparison.groups)
+    pairs = (
+        0 if (difference := row.differences[name]) is None else difference.n
+        for row in comparison.figures
+        for name in others
+        if row.spreads[first] and row.spreads[name]
+    )
+    return min(pairs, default=0)
 
 
 def _table(comparison: Comparison, only: str | None) -> Table:

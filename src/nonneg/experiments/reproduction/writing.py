@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from nonneg.evaluation.comparison import ComparedFigure, compared
+from nonneg.evaluation.comparison import MIN_PAIRS, ComparedFigure, compared
 from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.filling import Filled
 from nonneg.files import check_folder, read_json, write_bytes, write_json
@@ -119,6 +119,11 @@ def markdown(table: Filled, *, command: str) -> str:
 def _of_seeds(n: int) -> str:
     if n == 1:
         return "One seed: what another would change is not known."
+    if n < MIN_PAIRS:
+        return (
+            f"Mean ± standard deviation over {n} seeds; differences are paired by seed. It takes "
+            f"{MIN_PAIRS} seeds to say which of them are sure."
+        )
     return (
         f"Mean ± standard deviation over {n} seeds; differences are paired by seed, and * "
         "marks those whose 95 % interval leaves out zero."
