@@ -71,9 +71,11 @@ def test_all_sections_that_apply_are_measured_and_the_rest_says_why(nonneg, run)
     assert "not measured: factors: the factors behind digits are not known" in ended.stdout
     assert "name one with --transfer-to" in ended.stdout
     assert "robust_corruption" in ended.stdout
+    assert "severity" not in ended.stdout
     assert found["data"]["test"] == {"name": "digits", "n_samples": 360}
     section = found["sections"]["robustness"]
     assert section["settings"]["severities"] == [3]
+    assert any("severity 3" in figure["beside"] for figure in section["figures"].values())
     assert section["seconds"] > 0
 
 
@@ -169,6 +171,8 @@ def test_transfer_to_a_set_of_ones_choice(nonneg, run):
     assert ended.returncode == 0, ended.stderr
     figures = evaluation(run)["sections"]["transfer"]["figures"]
     assert figures["transfer_hidden"]["beside"]["to"] == "sprites"
+    note = "the images of sprites have 64 × 64 pixels, those of training had 8 × 8"
+    assert figures["transfer_hidden"]["beside"]["note"] == note
     assert evaluation(run)["data"]["transfer_test"]["n_samples"] == 5000
 
 
@@ -195,10 +199,17 @@ def test_comparing_groups_by_method_and_pairs_by_seed(nonneg, runs):
 def test_a_comparison_of_two_runs_names_no_winner(nonneg, runs):
     ended = nonneg("compare", runs[0], runs[3], "--only", "purity")
     assert ended.returncode == 0, ended.stderr
-    assert "some figures have 1 paired seeds only: too few to name a winner" in ended.stdout
+    assert "some figures have 1 paired seed only: too few to name a winner" in ended.stdout
     assert "*" not in ended.stdout
     assert "top20_purity" in ended.stdout
     assert "sparsity" not in ended.stdout
+
+
+def test_groups_without_a_seed_in_common_are_not_paired(nonneg, runs):
+    ended = nonneg("compare", runs[0], runs[4])
+    assert ended.returncode == 0, ended.stderr
+    assert "some figures have no paired seeds: too few to name a winner" in ended.stdout
+    assert "3 seeds of each, the same ones" in ended.stdout
 
 
 def test_groups_that_differ_by_more_than_the_switch_are_said_to(nonneg, runs, run):

@@ -16,6 +16,7 @@ from nonneg import data
 from nonneg.cli.outputs import check_output
 from nonneg.data import Data, VectorData, read_vectors
 from nonneg.encoder import Encoded
+from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.sharding import encoded_together
 from nonneg.experiments import is_fitted, run_encoder
 from nonneg.feature_file import write_feature_parts
@@ -37,8 +38,8 @@ def embed(
     split: Annotated[
         str | None,
         typer.Option(
-            help="train or test. [dim]default: test for named sets, train for a folder that has "
-            "both, else all there is[/]"
+            help="train, or test (val is the same). [dim]default: test for named sets, train for a "
+            "folder that has both, else all there is[/]"
         ),
     ] = None,
     column: Annotated[
@@ -75,7 +76,9 @@ def embed(
             parts = _fitted_features(run, vectors, bar) if is_first else iter(())
             written = _Written(len(vectors), parts, _beside(vectors))
         else:
-            samples, encoded = _encoded(run, source, split, data_dir, batch_size, bar)
+            samples, encoded, note = _encoded(run, source, split, data_dir, batch_size, bar)
+            if note is not None:
+                console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
             others = _beside(samples) | ({"hidden": encoded.hidden.numpy()} if hidden else {})
             written = _Written(len(samples), iter([encoded.features.numpy()]), others)
         if is_first:
@@ -109,16 +112,17 @@ def _encoded(
     data_dir: Path | None,
     batch_size: int,
     bar: Progress,
-) -> tuple[Data, Encoded]:
-    """The samples, and what the encoder says of them; all processes have to call it."""
+) -> tuple[Data, Encoded, str | None]:
+    """The samples, what the encoder says of them, and a note; all processes have to call it."""
     encoder = run_encoder(run)
     split = split or ("test" if source in data.names() else "train")
+    split = "test" if split == "val" else split  # as folders of images may call it
     samples = data.load(source, split=split, data_dir=data_dir, image_size=encoder.sample_shape[-1])
     data.check(samples)
     encoder.to("cuda" if torch.cuda.is_available() else "cpu")
     task = bar.add_task("embedding", total=len(samples))
     encoded = encoded_together(encoder, samples, batch_size, after=lambda n: bar.advance(task, n))
-    return samples, encoded
+    return samples, encoded, other_size(samples, encoder.sample_shape)
 
 
 def _fitted_features(

@@ -117,12 +117,14 @@ def _table(evaluation: Evaluation, names: list[str], *, title: str) -> Table:
 
 
 # Beside a rate these are rates too.
-_ALSO_RATES = ("null", "std", "clean", "most", *(f"severity {s}" for s in range(1, 6)))
+_ALSO_RATES = ("null", "std", "clean", "most")
+# Of a corruption the table has the average; each severity is in the file.
+_ONLY_IN_FILE = "severity "
 
 
 def _beside(figure: Figure) -> str:
     return ", ".join(
         f"{key} {shown(value, is_rate=figure.is_rate and key in _ALSO_RATES)}"
         for key, value in figure.beside.items()
-        if value is not None
+        if value is not None and not key.startswith(_ONLY_IN_FILE)
     )

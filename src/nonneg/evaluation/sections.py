@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nonneg import metrics
+from nonneg.data import Data
 from nonneg.evaluation.few_labels import few_label_probe
 from nonneg.evaluation.figure import Beside, Figure, Figures
 from nonneg.evaluation.fine_tuning import fine_tune
@@ -182,6 +183,8 @@ def transfer(subject: Subject, watch: Watch) -> Figures:
     if subject.elsewhere is None:
         raise NotMeasurableError("there is no other set to transfer to; name one")
     seen, new = subject.seen_elsewhere, subject.new_elsewhere
+    note = other_size(subject.elsewhere[1], subject.encoder.sample_shape)
+    beside: Beside = {} if note is None else {"note": note}
     figures: Figures = {}
     for layer in subject.settings.probed:
         watch(f"{subject.elsewhere[0].name}, {layer}")
@@ -190,9 +193,23 @@ def transfer(subject: Subject, watch: Watch) -> Figures:
             fitted.accuracy(getattr(new.encoded, layer), new.labels),
             higher_is_better=True,
             is_rate=True,
-            beside={"to": subject.elsewhere[0].name, "n_train": fitted.n_train},
+            beside={"to": subject.elsewhere[0].name, "n_train": fitted.n_train, **beside},
         )
     return figures
+
+
+def other_size(samples: Data, trained_on: tuple[int, ...]) -> str | None:
+    """A sentence for images of another size than those of training, which an encoder reads too.
+
+    Args:
+        samples: What is encoded.
+        trained_on: The shape of the encoder's samples.
+    """
+    shape = samples.sample_shape
+    if len(shape) != 3 or shape[1:] == tuple(trained_on[1:]):
+        return None
+    here, there = (f"{size[-2]} × {size[-1]}" for size in (shape, trained_on))
+    return f"the images of {samples.name} have {here} pixels, those of training had {there}"
 
 
 def corruption(subject: Subject, watch: Watch) -> Figures:
