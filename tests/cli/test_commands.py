@@ -295,3 +295,23 @@ def test_it_is_started_as_a_module_too(tmp_path):
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert ended.returncode == 1
     assert ended.stderr.startswith("error: there is no preset 'digit'; nearest: digits")
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["embed"], ["compare"]])
+def test_help_has_no_types_of_python(nonneg, command):
+    ended = nonneg(*command, "--help")
+    assert ended.returncode == 0
+    assert "--help" in ended.stdout
+    assert "<bool>" not in ended.stdout
+    assert "<list" not in ended.stdout
+
+
+def test_images_of_another_size_are_embedded_with_a_note(nonneg, run, tmp_path):
+    ended = nonneg("embed", run, "sprites", "--out", tmp_path / "sprites.npz")
+    assert ended.returncode == 0, ended.stderr
+    note = "the images of sprites have 64 × 64 pixels, those of training had 8 × 8"
+    assert note in ended.stdout.splitlines()
+    ended = nonneg("embed", run, "digits", "--split", "val", "--out", tmp_path / "digits.npz")
+    assert ended.returncode == 0, ended.stderr
+    assert "pixels" not in ended.stdout
+    assert "360 samples" in ended.stdout

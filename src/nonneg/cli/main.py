@@ -2,11 +2,12 @@
 
 import inspect
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 import nonneg
 from nonneg.cli import (
@@ -22,8 +23,31 @@ from nonneg.cli import (
     train,
 )
 
+
+class _PlainHelp:
+    """A command whose help says neither that flags are <bool> nor that many are <list[Path]>."""
+
+    def get_params(self, ctx: Any) -> Any:  # noqa: ANN401
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+            if param.nargs == -1:
+                param.display_type_rich = lambda ctx: None
+        return params
+
+
+class _Group(_PlainHelp, TyperGroup):
+    pass
+
+
+class _Command(_PlainHelp, TyperCommand):
+    pass
+
+
 app = typer.Typer(
     name="nonneg",
+    cls=_Group,
     epilog="Add [bold]--debug[/] to any command to see the whole traceback of an error.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -68,7 +92,7 @@ for command in (
     reproduce.reproduce,
     theory.theory,
 ):
-    app.command(command.__name__, help=_help(command.__doc__))(command)
+    app.command(command.__name__, cls=_Command, help=_help(command.__doc__))(command)
 
 
 def main() -> None:
