@@ -52,12 +52,13 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
 def _of_few_samples(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
     """Why class consistency and purity have no value, where labels alone do not explain it."""
     n, key = len(atlas.samples), f"class_consistency_min{MIN_ACTIVE}"
-    cells = next((row["cells"] for row in content["figures"] if row["key"] == key), {})
+    rows: list[dict[str, Any]] = [row for row in content["figures"] if row["key"] == key]
     return [
         f"Class consistency and purity of {method} are left out: no feature is on for "
-        f"{min(MIN_ACTIVE, n)} of the {n:,} {atlas.samples.kind}s. Show more of them: of a run with --split train, or "
-        "of a fit with a larger --test-share."
-        for method, cell in cells.items()
+        f"{min(MIN_ACTIVE, n)} of the {n:,} {atlas.samples.kind}s. Show more of them: of a run "
+        "with --split train, or of a fit with a larger --test-share."
+        for row in rows
+        for method, cell in row["cells"].items()
         if cell["value"] is None
     ]
 
