@@ -28,6 +28,12 @@ def test_bars_are_the_values_and_lines_the_chance():
     assert 0.2 in [pytest.approx(height) for height in heights]
 
 
+def test_class_consistency_says_of_which_features_it_is():
+    both = {"class_consistency": Figure(0.8), "class_consistency_min20": Figure(0.6)}
+    titles = [axis.get_title() for axis in property_bars({"NCL": both}).axes]
+    assert titles == ["class consistency\n(≥ 20 active)", "class consistency\n(all alive)"]
+
+
 def test_a_property_that_one_method_lacks_is_said():
     figure = property_bars({"CL": {}, "NCL": {"correlation": Figure(0.1)}})
     assert "not measured" in [text.get_text() for text in figure.axes[0].texts]
