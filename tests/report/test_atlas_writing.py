@@ -184,7 +184,7 @@ def test_too_few_samples_for_a_figure_are_said(tmp_path):
 def test_one_sample_and_one_feature_are_an_atlas(tmp_path):
     samples = Samples(features=[[2.0]], labels=[0], texts=["one"])
     content = content_of(write_atlas(tmp_path / "atlas.html", Atlas(samples=samples)).path)
-    assert content["features"]["names"] == [""]  # no word sets it apart from others
+    assert content["features"]["names"] == ["0"]  # no word sets it apart: its class does
 
 
 def test_the_story_is_told(tmp_path):
@@ -225,3 +225,20 @@ def test_an_old_page_stays_if_the_new_one_fails(tmp_path):
     with pytest.raises(ValueError, match="max_samples is 0"):
         write_atlas(path, Atlas(samples=Samples(features=np.eye(2))), max_samples=0)
     assert path.read_text() == "old"
+
+
+def test_texts_that_tell_nothing_leave_features_their_classes(world, tmp_path):
+    same = Samples(
+        features=world.features,
+        labels=world.labels,
+        class_names=world.class_names,
+        texts=["a scan of a digit"] * len(world.labels),
+    )
+    names = content_of(write_atlas(tmp_path / "texts.html", Atlas(samples=same)).path)["features"][
+        "names"
+    ]
+    plain = Atlas(samples=digit_samples(world))
+    assert (
+        names == content_of(write_atlas(tmp_path / "plain.html", plain).path)["features"]["names"]
+    )
+    assert any(names)

@@ -132,9 +132,11 @@ def _names(atlas: Atlas, shown: IntArray, facts: FeatureFacts, spoken: Spoken | 
 
 
 def _names_of(samples: Samples, shown: IntArray, facts: FeatureFacts) -> list[str]:
-    if samples.texts is not None:
-        return names_by_words(facts.top, [samples.texts[i] for i in shown])
-    return _names_by_class(samples, shown, facts)
+    by_class = _names_by_class(samples, shown, facts)
+    if samples.texts is None:
+        return by_class
+    by_words = names_by_words(facts.top, [samples.texts[i] for i in shown])
+    return [words or kind for words, kind in zip(by_words, by_class, strict=True)]
 
 
 def _names_by_class(samples: Samples, shown: IntArray, facts: FeatureFacts) -> list[str]:
