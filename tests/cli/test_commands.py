@@ -130,7 +130,8 @@ def test_a_run_that_is_not_finished_is_not_begun_again(nonneg, run, tmp_path):
     again = nonneg("train", "digits", *quick(), "--out", copy)
     assert again.returncode == 1
     assert again.stderr.strip() == (
-        f"error: {copy} already holds this run; resume it (--resume) or choose another folder"
+        f"error: {copy} already holds this run; resume it (--resume, from Python resume=True) or "
+        "choose another folder"
     )
     for command in (["evaluate", copy], ["report", copy], ["embed", copy, "digits"]):
         ended = nonneg(*command, cwd=tmp_path)
