@@ -1,11 +1,10 @@
 """Does NCL give readable features without loss? Each bar of the recipe, from the tables' figures.
 
-python -m benchmarks.bars [folder], after ``nonneg reproduce`` for properties, transfer,
-disentanglement and selection; without a folder of tables it reads results/.
+python -m benchmarks.bars, after ``nonneg reproduce`` for properties, transfer, disentanglement and
+selection.
 """
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
@@ -145,8 +144,7 @@ def _number(value: float) -> str:
 
 def main() -> None:
     """Write ``bars.md`` beside the tables."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    (folder / "bars.md").write_text(table(folder))
+    (RESULTS / "bars.md").write_text(table(RESULTS))
 
 
 if __name__ == "__main__":

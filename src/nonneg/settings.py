@@ -49,9 +49,7 @@ def with_overrides(values: Mapping[str, Any], assignments: Iterable[str]) -> dic
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise ValueError(
-                f"{assignment!r} is not a setting; write key=value, as optimizer.lr=0.3"
-            )
+            raise ValueError(f"{assignment!r} is not a setting; write key=value, as seed=1")
         *tables, last = key.strip().split(".")
         table = result
         for name in tables:

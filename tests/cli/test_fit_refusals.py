@@ -24,7 +24,7 @@ BAD = {
     "key": (["--set", "temprature=1"], "unknown setting 'temprature'; nearest: temperature"),
     "no value": (
         ["--set", "n_components"],
-        "'n_components' is not a setting; write key=value, as temperature=0.2",
+        "'n_components' is not a setting; write key=value, as seed=1",
     ),
     "test twice": (
         ["--test", "x.npy", "--test-share", "0.3"],

@@ -119,12 +119,6 @@ def vector_experiment(
     default: dict[str, Any] = NCL().get_params() | {"seed": 0}
     default["pairs"] = "graph" if files.graph else "index" if files.index_pairs else "neighbors"
     del default["random_state"]
-    assignments = list(assignments)
-    for assignment in assignments:
-        if not assignment.partition("=")[1]:
-            raise ValueError(
-                f"{assignment!r} is not a setting; write key=value, as temperature=0.2"
-            )
     values = with_overrides(default, assignments)
     if "random_state" in values:
         raise ValueError("random_state is called seed here; set seed to a whole number from 0 on")

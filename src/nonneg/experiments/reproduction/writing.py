@@ -186,7 +186,7 @@ def _arms_down(table: Filled, rows: dict[str, dict[str, ComparedFigure]]) -> str
     has_paper = bool(table.plan.paper)
     lines = []
     for name, row in rows.items():
-        cells = [_cell(row.get(key), name, table) for key in table.plan.figures]
+        cells = [_cell(row.get(key), name) for key in table.plan.figures]
         if has_paper:
             printed = (table.plan.paper.get((name, key)) for key in table.plan.figures)
             cells.append(" / ".join(text for text in printed if text) or "–")
@@ -202,7 +202,7 @@ def _figures_down(table: Filled, rows: dict[str, dict[str, ComparedFigure]]) -> 
     for key, heading in table.plan.figures.items():
         if not any(key in row for row in rows.values()):
             continue
-        cells = [_cell(rows[name].get(key), name, table) for name in names]
+        cells = [_cell(rows[name].get(key), name) for name in names]
         if has_paper:
             printed = [table.plan.paper.get((name, key)) for name in names]
             cells.append(" / ".join(text or "–" for text in printed) if any(printed) else "–")
@@ -210,7 +210,7 @@ def _figures_down(table: Filled, rows: dict[str, dict[str, ComparedFigure]]) -> 
     return grid(heads, lines)
 
 
-def _cell(row: ComparedFigure | None, name: str, table: Filled) -> str:
+def _cell(row: ComparedFigure | None, name: str) -> str:
     spread = None if row is None else row.spreads[name]
     if row is None or spread is None:
         return "–"
@@ -226,16 +226,8 @@ def _cell(row: ComparedFigure | None, name: str, table: Filled) -> str:
         sign = "+" if difference.mean >= 0 else "−"
         star = " *" if difference.is_sure else ""
         cell += f" ({sign}{beside(abs(difference.mean))}{star})"
-    null = _null(table, name, row.name)
+    null = row.nulls[name]
     return cell if null is None else f"{cell}, null {beside(null)}"
-
-
-def _null(table: Filled, name: str, key: str) -> float | None:
-    """What chance gives, on average over the seeds, where it was measured."""
-    figures = [figures[key] for figures in table.figures[name].values() if key in figures]
-    nulls = [figure.beside.get("null") for figure in figures]
-    numbers = [null for null in nulls if isinstance(null, float)]
-    return statistics.fmean(numbers) if numbers else None
 
 
 def _number(value: float, row: ComparedFigure) -> str:
