@@ -1,9 +1,11 @@
+import warnings
+
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
-from nonneg.data.photo import Photo
+from nonneg.data.photo import FORMATS, Photo, aspect_ratio
 
 
 def ramp(width, height):
@@ -122,3 +124,57 @@ def test_damaged_files_are_named(save, name, keep):
 def test_a_file_that_has_gone_is_named(tmp_path):
     with pytest.raises(ValueError, match=rf"^cannot read image {tmp_path}/gone.png: "):
         Photo(tmp_path / "gone.png")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_known_format_is_read_under_any_ending(tmp_path, kind):
+    path = tmp_path / "a.jpg"
+    Image.new("RGB", (12, 8), (255, 255, 255)).save(path, format=kind)
+    assert Photo(path).centre(4).float().mean() == 255
+    assert aspect_ratio(path) == 1.5
+
+
+READINGS = {"pixels": lambda path: Photo(path).centre(4), "header": aspect_ratio}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("kind", ["EPS", "PPM", "ICO", "TGA", "text"])
+def test_other_formats_are_refused_and_postscript_is_never_run(
+    tmp_path, kind, reading, monkeypatch
+):
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("was run"))
+    path = tmp_path / "a.jpg"
+    if kind == "text":
+        path.write_text("not an image")
+    else:
+        Image.new("RGB", (16, 16)).save(path, format=kind)
+    with pytest.raises(ValueError, match=r"^cannot read image") as error:
+        READINGS[reading](path)
+    assert str(error.value) == (
+        f"cannot read image {path}: it is not a BMP, GIF, JPEG, PNG, TIFF or WEBP file, or it is "
+        "damaged; convert or remove it"
+    )
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("limit", [100, 40])  # Pillow warns above it, and raises above its double
+def test_an_image_of_too_many_pixels_is_one_sentence(save, reading, limit, monkeypatch):
+    path = save(ramp(11, 10), "large.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    with pytest.raises(ValueError, match=r"^cannot read image") as error:
+        READINGS[reading](path)
+    assert str(error.value) == (
+        f"cannot read image {path}: it has more than {limit} pixels; scale it down or remove it"
+    )
+
+
+def test_damaged_metadata_is_passed_over_without_a_warning(save):
+    """As some photographs of ImageNet have it: an entry of EXIF that points beyond its end."""
+    exif = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x0e\x01\x02\0\xff\0\0\0\x1a\0\0\0\0\0\0\0short"
+    whole, damaged = save(ramp(9, 9), "a.jpg"), save(ramp(9, 9), "b.jpg", exif=exif)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Image.open(damaged) as image:
+            image.getexif().get(0x010E)
+    assert said  # this is a file that Pillow warns of
+    assert torch.equal(Photo(damaged).centre(5), Photo(whole).centre(5))

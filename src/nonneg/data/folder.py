@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from nonneg.data.dataset import of_split
-from nonneg.data.photo import Photo, aspect_ratio
+from nonneg.data.photo import FORMATS, Photo, aspect_ratio
 
-_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+_ENDINGS = tuple(ending for endings in FORMATS.values() for ending in endings)
 _SPLIT_FOLDERS = {"train": ("train",), "test": ("test", "val")}
 
 

@@ -1,28 +1,49 @@
-"""What does a part of an image file look like at a given size? Decoded no larger than needed."""
+"""Image files, decoded no larger than needed and only from formats that are known to be safe."""
 
 import io
 import struct
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 Box = tuple[float, float, float, float]
 
+# What is opened, with the endings of its files. Pillow goes by the content and knows many formats
+# more; for PostScript it would start another program.
+FORMATS = {
+    "BMP": (".bmp",),
+    "GIF": (".gif",),
+    "JPEG": (".jpeg", ".jpg"),
+    "PNG": (".png",),
+    "TIFF": (".tif", ".tiff"),
+    "WEBP": (".webp",),
+}
 _JPEG_SCALES = (8, 4, 2)  # what a JPEG can be shrunk by while it is decoded
 _WIDE_PIXELS = ("I", "F")  # modes of more than 8 bits start with one of these
+# What Pillow raises for damaged files.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    EOFError,
+    LookupError,
+    OverflowError,
+    struct.error,
+)
 
 
 class Photo:
     """One image file, decoded when a part of it is asked for, once for each shrinking factor.
 
     Args:
-        path: Any format that Pillow reads, with 8 bits a channel. Rotation marks of cameras are
-            not applied.
+        path: Of one of ``FORMATS``, whatever its ending, with 8 bits per channel. Rotation marks of
+            cameras are not applied.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,11 +51,11 @@ class Photo:
         self._decoded: dict[int, Image.Image] = {}
         with _naming(path):
             self._content = path.read_bytes()
-            with Image.open(io.BytesIO(self._content)) as image:
-                self.width, self.height = image.size
-                self._is_jpeg = image.format == "JPEG"
-                if image.mode.startswith(_WIDE_PIXELS):
-                    raise ValueError(f"its pixels are {image.mode}, not 8 bits a channel")
+        with opened(path, self._content) as image:
+            self.width, self.height = image.size
+            self._is_jpeg = image.format == "JPEG"
+            if image.mode.startswith(_WIDE_PIXELS):
+                raise ValueError(f"its pixels are {image.mode}, not 8 bits a channel")
 
     def centre(self, size: int) -> Tensor:
         """The middle square of the image, as large as it can be, ``uint8 (3, size, size)``."""
@@ -66,7 +87,7 @@ class Photo:
 
     def _at_scale(self, scale: int) -> Image.Image:
         if scale not in self._decoded:
-            with _naming(self._path), Image.open(io.BytesIO(self._content)) as image:
+            with opened(self._path, self._content) as image:
                 if scale > 1:
                     image.draft(None, (self.width // scale, self.height // scale))
                 # By way of RGBA, a palette with transparent entries loses them without a warning.
@@ -77,8 +98,29 @@ class Photo:
 
 def aspect_ratio(path: Path) -> float:
     """Width over height of an image file, from its header alone."""
-    with _naming(path), Image.open(path) as image:
+    with opened(path) as image:
         return image.width / image.height
+
+
+@contextmanager
+def opened(path: Path, content: bytes | None = None) -> Iterator[Image.Image]:
+    """An image file, open for the block; the only place where Pillow opens a user's file.
+
+    Args:
+        path: The file, which every error names.
+        content: Its bytes, where they have been read already.
+
+    Raises:
+        ValueError: If the file is of no format in ``FORMATS``, is damaged or has too many pixels,
+            or if the block fails to decode it.
+    """
+    source = path if content is None else io.BytesIO(content)
+    with _naming(path), warnings.catch_warnings():
+        # Pillow warns of damaged metadata, which is not used; damaged pixels are an error.
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(source, formats=tuple(FORMATS)) as image:
+            yield image
 
 
 @contextmanager
@@ -86,5 +128,16 @@ def _naming(path: Path) -> Iterator[None]:
     """Any failure to read becomes one sentence that names the file."""
     try:
         yield
-    except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError) as error:
+    except UnidentifiedImageError as error:
+        *others, last = FORMATS
+        raise ValueError(
+            f"cannot read image {path}: it is not a {', '.join(others)} or {last} file, or it is "
+            "damaged; convert or remove it"
+        ) from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ValueError(
+            f"cannot read image {path}: it has more than {Image.MAX_IMAGE_PIXELS:,} pixels; "
+            "scale it down or remove it"
+        ) from error
+    except _UNREADABLE as error:
         raise ValueError(f"cannot read image {path}: {error}") from error
