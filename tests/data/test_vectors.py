@@ -150,6 +150,65 @@ def test_parquet_that_cannot_be_vectors(tmp_path):
     assert failure(path).startswith(f"{path} is not a readable parquet file: ")
 
 
+def with_other_counts(path, *, footer, groups):
+    """A file of 40 rows in one group whose footer says otherwise, a byte changed for each count."""
+    from pyarrow import parquet
+
+    content = path.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    # Thrift writes small numbers doubled, so 40 is the byte 80; some such bytes mean other things.
+    places = [place for place in range(start, len(content) - 8) if content[place] == 80]
+    changes = [(one, two) for one in places for two in (None, *places)]
+    for one, two in changes:
+        changed = bytearray(content)
+        changed[one] = 2 * (footer if footer != 40 else groups)
+        if two is not None:
+            changed[two] = 2 * groups
+        path.write_bytes(changed)
+        try:
+            found = parquet.read_metadata(path)
+        except (OSError, ValueError):
+            continue
+        if (found.num_rows, found.row_group(0).num_rows) == (footer, groups):
+            return path
+    raise AssertionError("no byte of the footer holds these counts")
+
+
+@pytest.mark.parametrize("kind", ["lists", "columns"])
+@pytest.mark.parametrize(
+    ("footer", "groups", "found"),
+    [(48, 40, "40"), (32, 40, "40"), (40, 48, "48"), (48, 48, "40")],
+)
+def test_parquet_with_other_than_the_promised_rows(tmp_path, kind, footer, groups, found):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = np.arange(120.0).reshape(40, 3)
+    table = {"v": list(rows)} if kind == "lists" else dict(zip("abc", rows.T, strict=True))
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table(table), path)
+    np.testing.assert_array_equal(read_vectors(path).vectors, rows)
+    assert failure(with_other_counts(path, footer=footer, groups=groups)) == (
+        f"{path} is damaged: its footer promises {footer} rows, but it holds {found}; "
+        "write or copy it again"
+    )
+
+
+def test_parquet_with_more_rows_than_it_promises_anywhere(tmp_path, monkeypatch):
+    path = parquet(tmp_path / "x.parquet", v=list(X))
+    monkeypatch.setattr("nonneg.data.parquet._n_rows", lambda *_: 29)
+    assert "promises 29 rows, but it holds more; write or copy it again" in failure(path)
+
+
+def test_parquet_with_damaged_pages_is_named(tmp_path):
+    path = parquet(tmp_path / "x.parquet", v=list(X))
+    content = bytearray(path.read_bytes())
+    content[4:80] = bytes(76)
+    path.write_bytes(content)
+    assert failure(path).startswith(f"{path} is not a readable parquet file: ")
+    assert "\n" not in failure(path)
+
+
 def test_parquet_with_one_column_a_dimension(tmp_path, monkeypatch):
     monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 2)
     path = parquet(tmp_path / "x.parquet", a=[1.0, 2.0, 3.0], b=[4.0, 5.0, None])

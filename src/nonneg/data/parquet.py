@@ -1,6 +1,8 @@
-"""How are vectors read from a parquet file? From a column of lists, or one column a dimension."""
+"""Vectors of a parquet file, from a column of lists or from one column per dimension."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,8 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
 
     Raises:
         ImportError: pyarrow is not installed.
-        ValueError: No such column, or rows that are missing or of different lengths.
+        ValueError: No such column, rows that are missing or of different lengths, or a file that is
+            damaged: one with other than the promised number of rows, for instance.
     """
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
@@ -32,14 +35,10 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
         raise ImportError(
             f"reading {path} needs pyarrow; install it with: pip install pyarrow"
         ) from error
-    try:
-        file = parquet.ParquetFile(path)
-    except arrow.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a readable parquet file: {error}") from error
-    with file:
+    with _naming(path, arrow), parquet.ParquetFile(path) as file:
         name = _column(path, file.schema_arrow, column)
         names = [name] if name else _without_index(file.schema_arrow)
-        n_rows, start = file.metadata.num_rows, 0
+        n_rows, start = _n_rows(path, file.metadata), 0
         vectors = np.empty((n_rows, 0), dtype=np.float32)
         for batch in file.iter_batches(_BATCH_ROWS, columns=names):
             part = _rows(path, name, batch.column(0), start) if name else _stacked(batch)
@@ -47,9 +46,41 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
                 vectors = np.empty((n_rows, part.shape[1]), dtype=np.float32)
             if part.shape[1] != vectors.shape[1]:
                 raise _uneven(path, names[0], start, part.shape[1], vectors.shape[1])
+            if start + len(part) > n_rows:
+                raise _miscounted(path, n_rows, "more")
             vectors[start : start + len(part)] = part
             start += len(part)
+    if start < n_rows:
+        raise _miscounted(path, n_rows, f"{start:,}")
     return vectors
+
+
+@contextmanager
+def _naming(path: Path, arrow: Any) -> Iterator[None]:  # noqa: ANN401
+    """What pyarrow raises for a damaged file becomes one sentence that names the file."""
+    try:
+        yield
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the system, not of the content
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} is not a readable parquet file: {reason}") from error
+
+
+def _n_rows(path: Path, metadata: Any) -> int:  # noqa: ANN401
+    """The promised number of rows; memory is asked for only where both promises agree."""
+    n_rows = int(metadata.num_rows)
+    groups = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    if groups != n_rows:
+        raise _miscounted(path, n_rows, f"{groups:,}")
+    return n_rows
+
+
+def _miscounted(path: Path, promised: int, found: str) -> ValueError:
+    return ValueError(
+        f"{path} is damaged: its footer promises {promised:,} rows, but it holds {found}; "
+        "write or copy it again"
+    )
 
 
 def _column(path: Path, schema: Any, wanted: str | None) -> str | None:  # noqa: ANN401
