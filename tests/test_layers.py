@@ -9,7 +9,7 @@ ROOT = Path(nonneg.__file__).parent
 
 # Each part may import from the layers above its own line, and from itself.
 LAYERS = [
-    {"files", "settings", "nonnegative", "thresholds", "modes"},
+    {"files", "run_lock", "settings", "nonnegative", "thresholds", "modes"},
     {"feature_file", "encoder_folder", "angles"},
     {"data", "losses", "metrics", "backbones", "projector", "gate"},
     {"encoder", "pairs", "telling_words"},

@@ -17,12 +17,16 @@ from nonneg.experiments.run_sets import elsewhere, run_data
 from nonneg.experiments.runs import RunRecord, read_run
 from nonneg.experiments.thinned import run_encoder
 from nonneg.files import digest_of_file, write_json
+from nonneg.run_lock import locked
 from nonneg.training import Classifier, join_processes
 from nonneg.training.classifier import HEAD_FILE
 
 EVALUATION_FILES = {"test": "evaluation.json", "held-out": "evaluation-held-out.json"}
 RANKING_FILE = "ranking.json"
 _FINE_TUNE_FOLDERS = {"test": "fine-tune", "held-out": "fine-tune-held-out"}
+
+# How long a measured section waits for another evaluation to write its own.
+_SECONDS_TO_WRITE = 60.0
 
 # What a run that was fitted to vectors cannot be asked.
 _NOT_OF_FITS = {
@@ -45,8 +49,8 @@ def evaluate_run(
 ) -> Evaluation:
     """Measure the encoder of a run, and write ``evaluation.json`` and ``ranking.json`` beside it.
 
-    Sections that were measured before and are not asked for now stay in the file. Under torchrun
-    all processes encode, and the first one writes.
+    Sections that were measured before, or are being measured by another process, and are not asked
+    for now stay in the file. Under torchrun all processes encode, and the first one writes.
 
     Args:
         folder: Of a finished run.
@@ -88,12 +92,16 @@ def evaluate_run(
     if source is not None and is_own_file(source):
         counts["test"]["digest"] = digest_of_file(Path(source).expanduser())
     evaluation = _taken_up(path, digest_of_file(run.folder / WEIGHTS_FILE), counts)
+    measured: list[str] = []
 
     def save(name: str) -> None:
         if name in evaluation.skipped:
             evaluation.skipped[name] = reasons.get(name) or evaluation.skipped[name]
+        measured.append(name)
         if is_first:
-            evaluation.write(path)
+            with locked(run.folder, wait=_SECONDS_TO_WRITE):
+                _merge(path, evaluation, measured)
+                evaluation.write(path)
         after(name)
 
     evaluate(subject, names, evaluation, watch=watch, after=save)
@@ -150,6 +158,22 @@ def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
             found.data = counts
             return found
     return Evaluation(model, counts)
+
+
+def _merge(path: Path, evaluation: Evaluation, measured: Iterable[str]) -> None:
+    """Take in what other processes have written to the file since, but for what was measured here.
+
+    To be called under the lock of the run folder, and followed by writing.
+    """
+    latest = _taken_up(path, evaluation.model, evaluation.data)
+    for name in measured:
+        if name in evaluation.sections:
+            latest.sections[name] = evaluation.sections[name]
+            latest.skipped.pop(name, None)
+        else:
+            latest.skipped[name] = evaluation.skipped[name]
+            latest.sections.pop(name, None)
+    evaluation.sections, evaluation.skipped = latest.sections, latest.skipped
 
 
 def _differ(before: dict[str, Any] | None, now: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from nonneg.encoder_folder import CONFIG_FILE
 from nonneg.experiments.vector_sets import check_pairs, learnt_from, vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment
 from nonneg.files import read_json
+from nonneg.run_lock import locked
 from nonneg.training.run_folder import RUN_FILE, RunFolder
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def fit_run(
 
     Raises:
         FileExistsError: If the folder holds something else.
+        BlockingIOError: If another process is writing to it.
     """
     from nonneg.estimators import NCL
 
@@ -69,19 +71,27 @@ def fit_run(
     n_train, n_test = len(train), 0 if test is None else len(test)
     ncl = NCL(**experiment.estimator_arguments, **(machine or {}))
     check_pairs(ncl.pairs, experiment.data, train)
-    with _claimed(folder, settings):
-        if is_fitted(folder.path):
-            done = NCL.load(folder.path)
-            return FittedRun(folder.path, done, is_new=False, n_train=n_train, n_test=n_test)
-        began = time.perf_counter()
-        given = learnt_from(experiment.data, train)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always", UserWarning)
-            ncl.fit(given.vectors, given.y, graph=given.graph, index_pairs=given.index_pairs)
-        seconds = round(time.perf_counter() - began, 3)
-        active = _active(ncl, train if test is None else test)
-    folder.write_history(_history(ncl, n_train, seconds))
-    ncl.save(folder.path)
+
+    def there_already() -> FittedRun:
+        folder.claim(settings, resume=True)
+        done = NCL.load(folder.path)
+        return FittedRun(folder.path, done, is_new=False, n_train=n_train, n_test=n_test)
+
+    if is_fitted(folder.path):
+        return there_already()
+    with locked(folder.path):
+        if is_fitted(folder.path):  # by a process that has just ended
+            return there_already()
+        with _claimed(folder, settings):
+            began = time.perf_counter()
+            given = learnt_from(experiment.data, train)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", UserWarning)
+                ncl.fit(given.vectors, given.y, graph=given.graph, index_pairs=given.index_pairs)
+            seconds = round(time.perf_counter() - began, 3)
+            active = _active(ncl, train if test is None else test)
+        folder.write_history(_history(ncl, n_train, seconds))
+        ncl.save(folder.path)
     notes = (*given.notes, *(f"warning: {warning.message}" for warning in said))
     return FittedRun(
         folder.path,
@@ -104,7 +114,7 @@ def is_fitted(folder: str | Path) -> bool:
 
 @contextmanager
 def _claimed(folder: RunFolder, settings: dict[str, Any]) -> Iterator[None]:
-    """The folder made this run's; given back where the fit fails and it was new."""
+    """The folder made this run's, under its lock; given back where the fit fails and it was new."""
     was_there = (folder.path / RUN_FILE).exists()
     folder.claim(settings, resume=True)
     try:
@@ -112,8 +122,6 @@ def _claimed(folder: RunFolder, settings: dict[str, Any]) -> Iterator[None]:
     except BaseException:
         if not was_there:
             (folder.path / RUN_FILE).unlink()
-            with suppress(OSError):  # a folder with files of others stays
-                folder.path.rmdir()
         raise
 
 

@@ -1,6 +1,7 @@
 """How does training go? One loop: batches, their gradients, a step; saved so that it can resume."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from nonneg.data import Data, check
 from nonneg.data.given import Samples, as_data
 from nonneg.encoder import Encoder
 from nonneg.pairs import Pairs
+from nonneg.run_lock import locked
 from nonneg.training.contrastive import Contrastive
 from nonneg.training.loggers import loggers
 from nonneg.training.momentum import MomentumQueue
@@ -121,6 +123,9 @@ def run_task(
         resume: Continue from the last checkpoint.
         console: Where progress is shown.
         data_digest: Of the file that the data comes from, to be kept with the run.
+
+    Raises:
+        BlockingIOError: If another process is writing to the folder.
     """
     fabric = launched_fabric(config.training)
     check_batch(len(data), config.training, n_ranks=fabric.world_size)
@@ -128,33 +133,35 @@ def run_task(
     if held_out is not None:
         check(held_out)
     folder = RunFolder(out)
-    made = []
-    if fabric.is_global_zero:
-        # Before the folder is claimed: what cannot be logged to leaves nothing behind.
-        made = loggers(config.training.loggers, folder.path)
-        identity = run_identity(task, data, config)
-        folder.claim(identity, resume=resume, data_digest=data_digest)
-    fabric.barrier()
-    run = Run(
-        fabric,
-        task,
-        data,
-        config,
-        folder=folder,
-        held_out=held_out or data,
-        console=console or Console(),
-        loggers=made,
-    )
-    # Layers that draw, such as dropout, use torch's own generator, which is given back after.
-    devices = [fabric.device] if fabric.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), run.interruption, run.display:
-        run.take_up()
-        while run.position.epoch < config.training.epochs:
-            if not _train_epoch(run):
-                break
-            run.end_epoch()
-        else:
-            run.finish()
+    # Of several processes only the first one writes.
+    with locked(folder.path) if fabric.is_global_zero else nullcontext():
+        made = []
+        if fabric.is_global_zero:
+            # Before the folder is claimed: what cannot be logged to leaves nothing behind.
+            made = loggers(config.training.loggers, folder.path)
+            identity = run_identity(task, data, config)
+            folder.claim(identity, resume=resume, data_digest=data_digest)
+        fabric.barrier()
+        run = Run(
+            fabric,
+            task,
+            data,
+            config,
+            folder=folder,
+            held_out=held_out or data,
+            console=console or Console(),
+            loggers=made,
+        )
+        # Layers that draw, such as dropout, use torch's own generator, which is given back after.
+        devices = [fabric.device] if fabric.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), run.interruption, run.display:
+            run.take_up()
+            while run.position.epoch < config.training.epochs:
+                if not _train_epoch(run):
+                    break
+                run.end_epoch()
+            else:
+                run.finish()
     is_finished = run.position.epoch == config.training.epochs
     return TrainResult(
         folder.path,

@@ -1,4 +1,4 @@
-"""Whose folder is this? A run owns its folder; another configuration is never written over it."""
+"""The folder of a run, which belongs to one configuration and is never written over by another."""
 
 import json
 from importlib.metadata import version
@@ -36,6 +36,8 @@ class RunFolder:
         self, settings: dict[str, Any], *, resume: bool, data_digest: str | None = None
     ) -> None:
         """Make the folder this run's, or check that it already is.
+
+        Whoever goes on to write there calls it within :func:`nonneg.run_lock.locked`.
 
         Args:
             settings: All that decides the result, as plain values.
@@ -82,7 +84,7 @@ class RunFolder:
         write_bytes(self.path / HISTORY_FILE, lines.encode())
 
     def _check_empty(self) -> None:
-        """Hidden files do not count: they may be what a killed run left of its first write."""
+        """Hidden files do not count: the lock is one, and so is what a kill left of a write."""
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file; choose another folder for the run")
         if self.path.is_dir() and any(not p.name.startswith(".") for p in self.path.iterdir()):
