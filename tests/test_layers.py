@@ -9,14 +9,16 @@ ROOT = Path(nonneg.__file__).parent
 
 # Each part may import from the layers above its own line, and from itself.
 LAYERS = [
-    {"files", "run_lock", "settings", "nonnegative", "thresholds", "modes"},
-    {"feature_file", "encoder_folder", "angles"},
-    {"data", "losses", "metrics", "backbones", "projector", "gate"},
-    {"encoder", "pairs", "telling_words"},
-    {"revival"},
+    {"settings", "io", "inference", "run_lock"},
+    {"metrics", "feature_file"},
+    {"head", "backbones", "data"},
+    {"losses", "pairs"},
+    {"encoder", "telling_words"},
     {"training", "factorization"},
     {"evaluation", "estimators"},
-    {"experiments", "report"},
+    {"runs", "experiments"},
+    {"report"},
+    {"paper"},
     {"cli"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
@@ -50,10 +52,10 @@ def test_imports_point_down():
 
 
 def test_the_method_is_short():
-    method = ["nonnegative.py", "losses/info_nce.py", "losses/spectral.py", "losses/rows.py"]
+    method = ["head/nonnegative.py", "losses/info_nce.py", "losses/spectral.py", "losses/rows.py"]
     code = [line for name in method for line in code_lines(ROOT / name)]
     code += code_lines(ROOT / "encoder.py")
-    assert len(code) < 350
+    assert len(code) < 450
 
 
 def code_lines(path):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from nonneg import metrics
 from nonneg.encoder import Encoded, Encoder, EncoderSettings
+from nonneg.head.nonnegative import NonNegative
 from nonneg.losses import info_nce, spectral_contrastive
-from nonneg.nonnegative import NonNegative
 from nonneg.training import TrainConfig, train
 
 if TYPE_CHECKING:

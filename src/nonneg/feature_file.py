@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nonneg.files import replaced
+from nonneg.io import replaced
 
 # The names that SciPy gives the parts of a sparse array, so that its load_npz reads our files.
 _SPARSE_KEYS = ("format", "shape", "data", "indices", "indptr", "_is_array")

@@ -14,7 +14,7 @@ from nonneg.data.subset import permutation
 from nonneg.evaluation import Evaluation, Figure
 from nonneg.evaluation.evaluation import Measured
 from nonneg.feature_file import write_features
-from nonneg.files import digest_of_file
+from nonneg.io import digest_of_file
 
 QUICK = [
     "encoder.backbone.width=4",

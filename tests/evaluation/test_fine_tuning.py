@@ -8,7 +8,7 @@ from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
 from nonneg.evaluation import fine_tune
 from nonneg.evaluation.settings import FineTuneSettings
-from nonneg.projector import ProjectorSettings
+from nonneg.head.projector import ProjectorSettings
 
 LABELS = torch.arange(60) % 3
 DATA = ArrayData(

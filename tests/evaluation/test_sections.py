@@ -21,8 +21,8 @@ from nonneg.evaluation import (
     evaluate,
 )
 from nonneg.evaluation.subject import features_of_views
+from nonneg.head.projector import ProjectorSettings
 from nonneg.pairs import ImageViews, recipe
-from nonneg.projector import ProjectorSettings
 from nonneg.training import Classifier
 
 SETTINGS = EvaluationSettings(

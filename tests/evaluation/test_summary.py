@@ -8,7 +8,7 @@ import torch
 from nonneg import Encoder, EncoderSettings
 from nonneg.data import ArrayData
 from nonneg.evaluation import summary
-from nonneg.projector import ProjectorSettings
+from nonneg.head.projector import ProjectorSettings
 
 
 class OneHot(torch.nn.Module):

@@ -5,11 +5,9 @@ import math
 import pytest
 import torch
 
-from nonneg.losses.barlow import barlow_twins
-from nonneg.losses.decoupled import decoupled_contrastive
-from nonneg.losses.queue import info_nce_queue
+from nonneg.losses.info_nce import decoupled_contrastive, info_nce_queue
+from nonneg.losses.redundancy import barlow_twins, vicreg
 from nonneg.losses.sigmoid import pairwise_sigmoid
-from nonneg.losses.vicreg import vicreg
 
 TEMPERATURE = 0.3
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nonneg.losses.pair_rows import PairRows, mean_positive, pair_mean
+from nonneg.losses.info_nce import PairRows, mean_positive, pair_mean
 
 
 def pairs(n, seed=0):

@@ -5,12 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.losses import tiles
-from nonneg.losses.fixed_shift import fixed_log_sums, is_safe, smallest_shift
-from nonneg.losses.online_maximum import online_log_sums
-from nonneg.losses.tiled_log_sums import tiled_log_sums
-from nonneg.losses.tiled_product import TiledProduct
-from nonneg.losses.tiles import Keys
+from nonneg.losses import _tiles as tiles
+from nonneg.losses._tiled import (
+    fixed_log_sums,
+    is_safe,
+    online_log_sums,
+    smallest_shift,
+    tiled_log_sums,
+)
+from nonneg.losses._tiles import Keys, TiledProduct
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +135,7 @@ def test_kept_tiles_change_nothing_and_may_be_used_twice(monkeypatch, n_kept_til
 
 def test_nothing_is_kept_without_a_gradient(monkeypatch):
     asked = []
-    monkeypatch.setattr("nonneg.losses.fixed_shift.n_kept", lambda *_, **__: asked.append(1) or 0)
+    monkeypatch.setattr("nonneg.losses._tiled.n_kept", lambda *_, **__: asked.append(1) or 0)
     rows, _, keys = problem(20, None, 5.0, 0)
     with torch.no_grad():
         tiled_log_sums(rows, None, keys)

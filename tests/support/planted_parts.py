@@ -6,7 +6,7 @@ from rich.console import Console
 from nonneg import Encoder, EncoderSettings, TrainConfig
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
-from nonneg.projector import ProjectorSettings
+from nonneg.head.projector import ProjectorSettings
 
 QUIET = Console(quiet=True)
 N_PARTS = 6

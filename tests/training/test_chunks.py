@@ -8,7 +8,7 @@ from torch import nn
 import nonneg
 from nonneg import Encoder, EncoderSettings, TrainConfig
 from nonneg.data import ArrayData
-from nonneg.projector import ProjectorSettings
+from nonneg.head.projector import ProjectorSettings
 
 QUIET = Console(quiet=True)
 

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from nonneg import Encoder, EncoderSettings, losses
 from nonneg.experiments import read_experiment, run_experiment
+from nonneg.head.projector import ProjectorSettings
 from nonneg.losses import info_nce, info_nce_queue, spectral_contrastive
 from nonneg.pairs import Batch, Draws
-from nonneg.projector import ProjectorSettings
 from nonneg.training import LossSettings, TrainConfig, contrastive_task, read_history
 from nonneg.training.momentum import EncoderWithQueue
 from nonneg.training.objectives import PAIR_LOSSES, objective

@@ -167,8 +167,8 @@ REVIVED = textwrap.dedent(
     from torch import distributed, nn
     from nonneg import Encoder, EncoderSettings
     from nonneg.pairs import Batch, Draws
-    from nonneg.projector import ProjectorSettings
-    from nonneg.revival import last_layer
+    from nonneg.head.projector import ProjectorSettings
+    from nonneg.head.revival import last_layer
     from nonneg.training.upkeep import restart_alike
     from nonneg.training.task import Upkeep
 

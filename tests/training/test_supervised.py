@@ -9,9 +9,9 @@ from rich.console import Console
 from nonneg import Encoder, EncoderSettings, TrainConfig
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
-from nonneg.files import read_tensors
+from nonneg.head.projector import ProjectorSettings
+from nonneg.io import read_tensors
 from nonneg.pairs import Batch, Draws, ImageViews, recipe
-from nonneg.projector import ProjectorSettings
 from nonneg.training import Classifier, Supervised, read_history, run_task
 
 QUIET = Console(quiet=True)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from nonneg.modes import evaluation_mode
+from nonneg.inference import evaluation_mode
 
 # What modules raise when they are given a batch that they were not made for.
 _REFUSALS = (

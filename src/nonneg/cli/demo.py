@@ -14,7 +14,7 @@ from nonneg.encoder import Encoder
 from nonneg.evaluation import Summary, summary
 from nonneg.evaluation.figure import Figure
 from nonneg.experiments import Experiment, load_split, read_experiment, run_experiment
-from nonneg.files import write_json
+from nonneg.io import write_json
 
 
 def demo(

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from nonneg import metrics
 from nonneg.cli.report_files import PartOf, images_of_data
 from nonneg.data import Data, ImageFolder, Subset, is_own_file, load
-from nonneg.encoder import Encoder
-from nonneg.encoder_folder import WEIGHTS_FILE
+from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation import Evaluation
 from nonneg.evaluation.figure import Figures
 from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.experiments import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
 from nonneg.experiments.runs import RunRecord
-from nonneg.files import digest_of_file
+from nonneg.io import digest_of_file
 from nonneg.losses import info_nce_bounds
 from nonneg.report.samples import Samples
 from nonneg.report.story import SelectionPoint, Training

@@ -24,7 +24,7 @@ from nonneg.factorization.theory import (
     over_seeds,
 )
 from nonneg.factorization.theory import theory as run_theory
-from nonneg.files import check_folder, write_bytes, write_json
+from nonneg.io import check_folder, write_bytes, write_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -42,7 +42,7 @@ class CrossNCL(ReadableSides, FittedFeatures):
         target_active: Mean number of active features a row, on either side: the weakest of a row
             are dropped, or biases raised while training. None leaves it to the temperature.
         max_active: The most features that ``transform`` leaves on in a row, the largest.
-        nonnegative: A key of ``nonneg.nonnegative.TRANSFORMS``; ``"identity"`` is the same with
+        nonnegative: A key of ``nonneg.head.TRANSFORMS``; ``"identity"`` is the same with
             signed features.
         max_epochs: Most passes over the pairs. Without it and ``max_steps``: ten passes, but at
             least 300 and at most 2,000 steps.

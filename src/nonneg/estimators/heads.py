@@ -11,8 +11,8 @@ from torch import Tensor
 from nonneg.encoder import Encoder
 from nonneg.estimators.schedule import rate_factor
 from nonneg.estimators.steering import active_per_sample, raise_bias
+from nonneg.head.revival import forget, last_layer, revive_dead
 from nonneg.losses import info_nce
-from nonneg.revival import forget, last_layer, revive_dead
 
 Record = dict[str, float]
 Progress = Callable[[Record], None]

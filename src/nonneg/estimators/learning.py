@@ -18,9 +18,9 @@ from nonneg.estimators.settings import HeadSettings, NCLSettings
 from nonneg.estimators.sources import Given, partners
 from nonneg.estimators.steering import above_threshold, raise_bias, row_threshold
 from nonneg.estimators.vectors import tiles
+from nonneg.head.projector import ProjectorSettings
+from nonneg.head.revival import last_layer
 from nonneg.metrics.results import BoolArray, FloatArray
-from nonneg.projector import ProjectorSettings
-from nonneg.revival import last_layer
 
 # Ranking, dead features and the bias are measured on at most so many training samples.
 _MEASURED = 20_000

@@ -40,7 +40,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         target_active: Mean number of active features a sample: the weakest of a sample are
             dropped, or biases raised while training. None leaves it to the temperature.
         max_active: The most features that ``transform`` leaves on in a sample, the largest.
-        nonnegative: A key of ``nonneg.nonnegative.TRANSFORMS``. ``"rep_relu"`` has the values of
+        nonnegative: A key of ``nonneg.head.TRANSFORMS``. ``"rep_relu"`` has the values of
             ``"relu"`` and revives features near zero; ``"identity"`` switches NCL off.
         max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but at least
             300 and at most 2,000 steps.

@@ -11,7 +11,7 @@ from torch import Tensor
 from nonneg.encoder import Encoder
 from nonneg.estimators.steering import above_threshold
 from nonneg.estimators.vectors import tiles
-from nonneg.modes import evaluation_mode
+from nonneg.inference import evaluation_mode
 
 
 @torch.no_grad()

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nonneg.encoder_folder import CONFIG_FILE, WEIGHTS_FILE
-from nonneg.files import read_json
+from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE
+from nonneg.io import read_json
 from nonneg.training.run_folder import RUN_FILE, read_record
 
 # What config.json has of an estimator, beside or instead of what it has of an encoder.

@@ -9,13 +9,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from nonneg.encoder import Encoder
-from nonneg.encoder_folder import CONFIG_FILE
+from nonneg.encoder import CONFIG_FILE, Encoder
 from nonneg.estimators.places import ESTIMATOR, UNFINISHED, check_place, content
 from nonneg.estimators.projection import Projection
-from nonneg.files import digest_of_file, read_json, write_json
+from nonneg.head.revival import last_layer
+from nonneg.io import digest_of_file, read_json, write_json
 from nonneg.metrics.results import IntArray
-from nonneg.revival import last_layer
 
 
 def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401

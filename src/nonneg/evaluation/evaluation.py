@@ -10,7 +10,7 @@ from typing import Any, Self
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.sections import SECTIONS
 from nonneg.evaluation.subject import NotMeasurableError, Subject
-from nonneg.files import read_json, write_json
+from nonneg.io import read_json, write_json
 from nonneg.settings import nearest
 
 # Measured only when asked for by name: it takes as long as training.

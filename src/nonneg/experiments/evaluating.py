@@ -8,15 +8,14 @@ import torch
 
 from nonneg import metrics
 from nonneg.data import is_own_file
-from nonneg.encoder import Encoder
-from nonneg.encoder_folder import WEIGHTS_FILE
+from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation import Evaluation, EvaluationSettings, Subject, chosen_sections, evaluate
 from nonneg.evaluation.selection import ranked_values
 from nonneg.experiments.experiment import build_pairs
 from nonneg.experiments.run_sets import elsewhere, run_data
 from nonneg.experiments.runs import RunRecord, read_run
 from nonneg.experiments.thinned import run_encoder
-from nonneg.files import digest_of_file, write_json
+from nonneg.io import digest_of_file, write_json
 from nonneg.run_lock import locked
 from nonneg.training import Classifier, join_processes
 from nonneg.training.classifier import HEAD_FILE

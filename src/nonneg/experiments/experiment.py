@@ -10,7 +10,7 @@ from rich.console import Console
 from nonneg import data
 from nonneg.data import Data, ImageFolder
 from nonneg.encoder import Encoder, EncoderSettings
-from nonneg.files import digest_of_file
+from nonneg.io import digest_of_file
 from nonneg.pairs import FileViews, ImageViews, ViewSettings, recipe
 from nonneg.settings import Settings
 from nonneg.training import (

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from nonneg import metrics
 from nonneg.data import Data
 from nonneg.data.subset import permutation
-from nonneg.encoder_folder import CONFIG_FILE
+from nonneg.encoder import CONFIG_FILE
 from nonneg.experiments.vector_sets import check_pairs, learnt_from, vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment
-from nonneg.files import read_json
+from nonneg.io import read_json
 from nonneg.run_lock import locked
 from nonneg.training.run_folder import RUN_FILE, RunFolder
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from nonneg.encoder import Encoder
-from nonneg.encoder_folder import CONFIG_FILE
+from nonneg.encoder import CONFIG_FILE, Encoder
 from nonneg.experiments.fitting import is_fitted
-from nonneg.files import read_json
-from nonneg.nonnegative import NonNegative
+from nonneg.head.nonnegative import NonNegative
+from nonneg.io import read_json
 
 
 class Thinned(NonNegative):

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from nonneg.data.arrays import check_is_file
 from nonneg.data.vectors import KINDS
-from nonneg.files import digest_of_file
+from nonneg.io import digest_of_file
 from nonneg.settings import Settings, with_overrides
 
 # Arguments of the estimator that do not change what it learns.

@@ -8,8 +8,8 @@ from nonneg.factorization.checking import FloatArray
 from nonneg.factorization.latent_world import LatentWorld
 from nonneg.factorization.sampling import warm_then_cosine
 from nonneg.factorization.worlds import World
+from nonneg.head.revival import last_layer
 from nonneg.losses import spectral_contrastive
-from nonneg.revival import last_layer
 
 
 def observations(world: LatentWorld, n_inputs: int, rng: np.random.Generator) -> FloatArray:
@@ -50,7 +50,7 @@ def train_encoder(
         inputs: What each sample looks like ``(n, n_inputs)``.
         n_features: Columns of the features.
         rng: Where the start and the draws come from.
-        nonnegative: A key of ``nonneg.nonnegative.TRANSFORMS``; ``"identity"`` is ordinary
+        nonnegative: A key of ``nonneg.head.TRANSFORMS``; ``"identity"`` is ordinary
             contrastive learning. With ``"relu"`` a feature can die, and its class is then not
             found; ``"rep_relu"`` has the same values and lets it come back.
         norm: Of the hidden layers, ``"batch"``, ``"layer"`` or ``"none"``; without batch

@@ -8,8 +8,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from nonneg.factorization.checking import FloatArray
 from nonneg.factorization.worlds import World
+from nonneg.head.nonnegative import NonNegative
 from nonneg.losses import spectral_contrastive
-from nonneg.nonnegative import NonNegative
 
 
 def train_table(
@@ -33,7 +33,7 @@ def train_table(
         n_features: Columns.
         rng: Where the start and the draws come from.
         nonnegative: ``"project"`` sets negative entries to zero after each step, so that a zero
-            can come back; a key of ``nonneg.nonnegative.TRANSFORMS`` puts that transform on the
+            can come back; a key of ``nonneg.head.TRANSFORMS`` puts that transform on the
             table instead. With ``"relu"`` an entry that falls below zero has no gradient and, as
             nothing else moves it, stays zero for ever; ``"identity"`` is ordinary contrastive
             learning.

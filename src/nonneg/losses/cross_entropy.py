@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nonneg.nonnegative import NonNegative
+from nonneg.head.nonnegative import NonNegative
 
 
 def non_negative_cross_entropy(features: Tensor, weight: Tensor, target: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ class NonNegativeClassifier(nn.Module):
     Args:
         in_features: Columns of the input, d.
         n_classes: At least two.
-        inputs: The transform of the input, a key of ``nonneg.nonnegative.TRANSFORMS``.
+        inputs: The transform of the input, a key of ``nonneg.head.TRANSFORMS``.
         weights: The transform of the weights.
         scale: What logits are multiplied by.
 

@@ -1,21 +1,109 @@
-"""InfoNCE: how well does a sample pick its partner out of a batch?"""
+"""InfoNCE: how well a sample picks its partner out of a batch."""
 
 import math
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nonneg.losses.pair_rows import (
-    PairRows,
-    check_has_negatives,
-    check_pairs,
-    mean_positive,
-    pair_mean,
-)
+from nonneg.losses._tiled import tiled_log_sums
+from nonneg.losses._tiles import Keys
 from nonneg.losses.rows import check_two_views, unit_rows
-from nonneg.losses.tiled_log_sums import tiled_log_sums
-from nonneg.losses.tiles import Keys
+
+
+class PairRows(NamedTuple):
+    """Both views of n pairs; the dot product of two rows is their similarity divided by T."""
+
+    rows: Tensor
+    """``(2 n, d)``: row a and row b of the first pair, of the second, and so on."""
+    numbers: Tensor
+    """``(n,)``: which pair of the whole batch each is."""
+    groups: Tensor
+    """``(n,)``: pairs with the same number are about the same thing."""
+
+    def views(self) -> tuple[Tensor, ...]:
+        """Both views, ``(n, d)`` each: row i of the one belongs to row i of the other."""
+        return self.rows.view(len(self.numbers), 2, -1).unbind(1)
+
+    def numbered_from(self, first: int) -> "PairRows":
+        """The same pairs as a part of a larger batch, in which ``first`` pairs come before."""
+        numbers = self.numbers + first
+        return PairRows(self.rows, numbers, numbers if self.groups is self.numbers else self.groups)
+
+    def keys(self, *, of_groups: bool) -> Tensor:
+        """For each row the number of its group, or one of its own; ``(2 n,)``."""
+        if of_groups:
+            return self.groups.repeat_interleave(2)
+        return torch.stack([2 * self.numbers, 2 * self.numbers + 1], dim=1).flatten()
+
+
+def mean_positive(own: PairRows, everyone: PairRows, negatives: str) -> Tensor:
+    """The mean similarity of each anchor to all positives of its group, ``(n, 2)``.
+
+    By sums over groups: no matrix of similarities is needed.
+
+    Args:
+        own: The anchors.
+        everyone: Those they are compared with, the anchors among them.
+        negatives: ``"both"``: all other rows of the group are positives; ``"cross"``: those of
+            the other side.
+    """
+    groups, inverse, sizes = everyone.groups.unique(return_inverse=True, return_counts=True)
+    place = torch.searchsorted(groups, own.groups)
+    empty = everyone.rows.new_zeros(len(groups), everyone.rows.shape[1])
+    sum_a, sum_b = (empty.index_add(0, inverse, view)[place] for view in everyone.views())
+    a, b = own.views()
+    count = sizes[place]
+    if negatives == "both":
+        of_group = sum_a + sum_b
+        sum_b, sum_a, count = of_group - a, of_group - b, 2 * count - 1
+    sums = torch.stack([(a * sum_b).sum(1), (b * sum_a).sum(1)], dim=1)
+    return sums.div(count[:, None])
+
+
+def pair_mean(losses: Tensor, weights: Tensor | None, *, total: Tensor | None = None) -> Tensor:
+    """The mean of the losses of both anchors of each pair, weighted if there are weights.
+
+    Args:
+        losses: ``(n, 2)``.
+        weights: ``(n,)``, at least 0.
+        total: The sum of the weights, where it is not just that of these.
+
+    Example:
+        >>> pair_mean(torch.tensor([[1.0, 1.0], [2.0, 4.0]]), torch.tensor([1, 3]))
+        tensor(2.5000)
+    """
+    if weights is None:
+        return losses.mean()
+    total = weights.sum() if total is None else total
+    if not total > 0:
+        raise ValueError("all weights are 0: there is nothing to average")
+    return (losses.mean(1) * weights.to(losses)).sum() / total.to(losses)
+
+
+def check_pairs(n: int, *, weights: Tensor | None, groups: Tensor | None) -> None:
+    """Raise a clear error unless there is a sensible weight and a group for each of n pairs."""
+    for name, given in (("weights", weights), ("groups", groups)):
+        if given is not None and given.shape != (n,):
+            raise ValueError(
+                f"{name} must have one number for each of the {n} pairs, "
+                f"got shape {tuple(given.shape)}"
+            )
+    if groups is not None and (groups.is_floating_point() or groups.dtype == torch.bool):
+        raise TypeError(f"groups must be whole numbers, got {groups.dtype}")
+    if weights is not None and not bool((weights >= 0).all() & weights.isfinite().all()):
+        raise ValueError("weights must be finite and at least 0")
+
+
+def check_has_negatives(groups: Tensor) -> None:
+    """Raise a clear error if all pairs are in one group."""
+    if bool((groups == groups[0]).all()):
+        raise ValueError(
+            f"all {len(groups)} pairs are in group {int(groups[0])}, so there are no negatives; "
+            "use a batch of several groups, or same_group='positive'"
+        )
+
 
 NEGATIVES = ("both", "cross")
 SAME_GROUP = ("ignored", "positive")
@@ -185,3 +273,56 @@ def log_sums(rows: Tensor, columns: Tensor | None, keys: Keys | None) -> tuple[T
         logits = logits.masked_fill(keys.of_rows[:, None] == keys.of_columns, -math.inf)
     of_rows = logits.logsumexp(1)
     return of_rows, of_rows if columns is None else logits.logsumexp(0)
+
+
+def decoupled_contrastive(z_a: Tensor, z_b: Tensor, *, temperature: float | Tensor) -> Tensor:
+    """The decoupled contrastive loss of a batch of pairs, in nats (Yeh et al. 2022, eq. 6).
+
+    ``-s_ij / T + log sum_k exp(s_ik / T)`` with ``s`` the cosine, j the partner of the anchor i and
+    k its 2n - 2 negatives: the partner is not among the terms of the sum, so an anchor that is
+    already right keeps its gradient. Averaged over all 2n rows as anchors; may be below zero.
+
+    Args:
+        z_a: ``(n, d)``.
+        z_b: ``(n, d)``; row i belongs to row i of ``z_a``.
+        temperature: Above 0.
+
+    Example:
+        Equal rows: the loss is ``log(2n - 2)``, here log 2.
+
+        >>> decoupled_contrastive(torch.ones(2, 4), torch.ones(2, 4), temperature=0.2)
+        tensor(0.6931)
+    """
+    check_two_views(z_a, z_b)
+    with torch.autocast(z_a.device.type, enabled=False):
+        pairs = scaled_pairs(z_a, z_b, temperature=temperature)
+        others, partner = others_and_partner(pairs, pairs, negatives="both")
+        return (others - partner).mean()
+
+
+def info_nce_queue(z: Tensor, keys: Tensor, queue: Tensor, *, temperature: float) -> Tensor:
+    """The mean InfoNCE loss of anchors against their keys and a queue (He et al. 2020, eq. 1).
+
+    Args:
+        z: The anchors ``(n, d)``.
+        keys: Their partners ``(n, d)``; no gradient flows to them.
+        queue: The negatives of all anchors ``(k, d)``; none either.
+        temperature: Above 0.
+
+    Example:
+        All rows are equal: the loss is ``log(1 + k)``, here log 4.
+
+        >>> info_nce_queue(torch.ones(2, 5), torch.ones(2, 5), torch.ones(3, 5), temperature=0.2)
+        tensor(1.3863)
+    """
+    check_two_views(z, keys)
+    check_temperature(temperature)
+    if queue.ndim != 2 or queue.shape[1] != z.shape[1] or not len(queue):
+        raise ValueError(
+            f"the queue must be (n_negatives, {z.shape[1]}), got shape {tuple(queue.shape)}"
+        )
+    with torch.autocast(z.device.type, enabled=False):
+        anchors = unit_rows(z)
+        partner = (anchors * unit_rows(keys.detach())).sum(1) / temperature  # (n,)
+        others = (anchors @ unit_rows(queue.detach()).T / temperature).logsumexp(1)  # (n,)
+        return F.softplus(others - partner, threshold=50).mean()

@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nonneg import files
+from nonneg import io as files
 from nonneg.metrics.rows import unit_rows
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonneg import files, metrics
+from nonneg import io as files
+from nonneg import metrics
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.metrics.results import IntArray
 from nonneg.report import contents

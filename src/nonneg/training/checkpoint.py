@@ -14,7 +14,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nonneg.files import write_tensors
+from nonneg.io import write_tensors
 
 N_KEPT = 2
 _FRESH_SECONDS = 600

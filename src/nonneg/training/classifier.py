@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from nonneg.encoder import Encoded, Encoder
-from nonneg.files import read_tensors, write_tensors
+from nonneg.inference import evaluation_mode
+from nonneg.io import read_tensors, write_tensors
 from nonneg.losses import NonNegativeClassifier
-from nonneg.modes import evaluation_mode
 from nonneg.training.run_folder import REMEDY
 
 HEAD_FILE = "head.safetensors"

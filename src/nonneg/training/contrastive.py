@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from nonneg.encoder import Encoded, Encoder
+from nonneg.head.revival import last_layer
 from nonneg.losses.distributed import centred
 from nonneg.pairs import Batch, Pairs, two_views
-from nonneg.revival import last_layer
 from nonneg.training.chunks import Losses, learn_in_chunks
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective

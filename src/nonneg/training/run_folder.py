@@ -5,8 +5,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from nonneg.encoder_folder import CONFIG_FILE, WEIGHTS_FILE
-from nonneg.files import read_json, write_bytes, write_json
+from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE
+from nonneg.io import read_json, write_bytes, write_json
 from nonneg.settings import differences
 from nonneg.training.settings import MACHINE_SETTINGS
 

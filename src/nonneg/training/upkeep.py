@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from nonneg.angles import keep_angles
 from nonneg.encoder import Encoder
+from nonneg.head.on_rate import limit
+from nonneg.head.revival import anchor, forget, last_inputs, last_layer, revive_dead
+from nonneg.head.tight_frame import keep_angles
 from nonneg.pairs import Batch
-from nonneg.revival import anchor, forget, last_inputs, last_layer, revive_dead
-from nonneg.thresholds import limit
 from nonneg.training.task import Upkeep
 
 # As shares of all steps: early enough to learn after it.

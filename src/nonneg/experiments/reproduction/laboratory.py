@@ -9,13 +9,13 @@ from pathlib import Path
 from rich.console import Console
 
 from nonneg.data import is_own_file
-from nonneg.encoder_folder import WEIGHTS_FILE
+from nonneg.encoder import WEIGHTS_FILE
 from nonneg.evaluation import Evaluation, EvaluationSettings, Figures
 from nonneg.experiments.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.experiments.experiment import Experiment, run_experiment
 from nonneg.experiments.presets import read_experiment
 from nonneg.experiments.reproduction.plan import Arm
-from nonneg.files import digest_of_file
+from nonneg.io import digest_of_file
 from nonneg.settings import with_overrides
 from nonneg.training.run_folder import RunFolder, what_counts
 

@@ -12,7 +12,7 @@ from nonneg.evaluation import Figure
 from nonneg.experiments.reproduction.filling import Filled
 from nonneg.experiments.reproduction.modality_parts import PARTS, Part
 from nonneg.experiments.reproduction.plan import Arm, Plan
-from nonneg.files import digest_of_file, read_json, write_json
+from nonneg.io import digest_of_file, read_json, write_json
 
 MODALITIES = Plan(
     name="modalities",

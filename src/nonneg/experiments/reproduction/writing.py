@@ -8,7 +8,7 @@ from typing import Any
 from nonneg.evaluation.comparison import MIN_PAIRS, ComparedFigure, compared
 from nonneg.experiments.reproduction.early_stage import fixed_accuracies, steps_to_reach
 from nonneg.experiments.reproduction.filling import Filled
-from nonneg.files import check_folder, read_json, write_bytes, write_json
+from nonneg.io import check_folder, read_json, write_bytes, write_json
 
 # With more arms than this, arms are rows and figures columns.
 _MAX_COLUMNS = 2

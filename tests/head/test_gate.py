@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from nonneg import Encoder, EncoderSettings
-from nonneg.gate import Gate, GateSettings
-from nonneg.projector import ProjectorSettings
+from nonneg.head.gate import Gate, GateSettings
+from nonneg.head.projector import ProjectorSettings
 from nonneg.training import Classifier
 
 

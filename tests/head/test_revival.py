@@ -2,8 +2,8 @@ import torch
 from torch import nn
 
 from nonneg import Encoder, EncoderSettings
-from nonneg.projector import ProjectorSettings
-from nonneg.revival import anchor, forget, revive_dead
+from nonneg.head.projector import ProjectorSettings
+from nonneg.head.revival import anchor, forget, revive_dead
 from nonneg.training.optimizers import optimizer
 from nonneg.training.settings import OptimizerSettings
 

@@ -1,4 +1,4 @@
-"""Can features compare samples as that does which they read? With weights that keep its angles.
+"""Tight frames: last-layer weights that keep the angles between samples.
 
 Scores are a linear map of what the last layer reads. A loss that pulls views together makes this
 map long in a few directions and short in all others, and neighbours by features are then those
@@ -9,7 +9,7 @@ close to what it has learnt, and the angles between samples as they were.
 import torch
 from torch import Tensor, nn
 
-from nonneg.thresholds import AT_ONCE, thresholds
+from nonneg.head.on_rate import AT_ONCE, thresholds
 
 
 @torch.no_grad()

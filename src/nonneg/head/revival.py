@@ -1,16 +1,17 @@
-"""Where does a feature start, and start anew if it is off for all? At one of the samples."""
+"""Re-initialisation of features at samples: of dead ones, or of all."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nonneg.encoder import Encoder
+from nonneg.head.nonnegative import NonNegative
+from nonneg.head.on_rate import AT_ONCE
+from nonneg.inference import evaluation_mode
 from nonneg.metrics import ACTIVE_THRESHOLD
 from nonneg.metrics.rows import unit_rows
-from nonneg.modes import evaluation_mode
-from nonneg.thresholds import AT_ONCE
 
 # The share of samples that a feature is on for when it starts: one of the few that were dead, or
 # one of all. All together have to leave no sample without features.
@@ -18,9 +19,16 @@ _REVIVED_ON_RATE = 0.01
 _ANCHORED_ON_RATE = 0.05
 
 
+class Headed(Protocol):
+    """What has a head: a projector that makes scores, and the transform of them."""
+
+    projector: nn.Sequential
+    nonnegative: NonNegative
+
+
 @torch.no_grad()
 def revive_dead(
-    heads: Sequence[tuple[Encoder, Tensor]], generator: torch.Generator, *, max_dead_rate: float
+    heads: Sequence[tuple[Headed, Tensor]], generator: torch.Generator, *, max_dead_rate: float
 ) -> Tensor:
     """Point each dead feature at a sample of its own, drawn by chance, unless they are few.
 
@@ -55,7 +63,7 @@ def revive_dead(
 
 
 @torch.no_grad()
-def anchor(encoder: Encoder, hidden: Tensor, generator: torch.Generator) -> Tensor:
+def anchor(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tensor:
     """Point every feature at a sample of its own, drawn by chance, whatever it had learnt.
 
     It has weights of the usual length, in the direction of its sample, and is on for the 5 % of the
@@ -96,21 +104,21 @@ def forget(optimizer: Optimizer, layer: nn.Linear, rows: Tensor) -> None:
                 kept[rows] = 0
 
 
-def last_layer(encoder: Encoder) -> nn.Linear:
+def last_layer(encoder: Headed) -> nn.Linear:
     """The layer that makes the scores."""
     last = encoder.projector[-1]
     assert isinstance(last, nn.Linear)
     return last
 
 
-def last_inputs(encoder: Encoder, hidden: Tensor) -> Tensor:
+def last_inputs(encoder: Headed, hidden: Tensor) -> Tensor:
     """What reaches the last layer ``(n, width)`` of hidden ``(n, h)``, in evaluation mode."""
     with evaluation_mode(encoder.projector):
         inputs: Tensor = encoder.projector[:-1](hidden)
     return inputs
 
 
-def _alive(encoder: Encoder, inputs: Tensor) -> Tensor:
+def _alive(encoder: Headed, inputs: Tensor) -> Tensor:
     features = encoder.nonnegative(last_layer(encoder)(inputs))
     return (unit_rows(features).abs() > ACTIVE_THRESHOLD).any(dim=0)
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-import nonneg.thresholds
-from nonneg.thresholds import limit, thresholds
+import nonneg.head.on_rate
+from nonneg.head.on_rate import limit, thresholds
 
 
 def passing(scores):
@@ -33,7 +33,7 @@ def test_of_equal_scores_at_the_edge_none_is_on():
 
 @pytest.mark.parametrize("at_once", [7, 1024])
 def test_a_feature_that_is_on_too_often_is_on_for_its_share_afterwards(at_once, monkeypatch):
-    monkeypatch.setattr(nonneg.thresholds, "AT_ONCE", at_once)
+    monkeypatch.setattr(nonneg.head.on_rate, "AT_ONCE", at_once)
     scores = torch.randn(500, 40, generator=torch.Generator().manual_seed(2)) - 0.8
     last, samples = passing(scores)
     n_before = (last(samples) > 0).sum(dim=0)

@@ -1,4 +1,4 @@
-"""Above which score does a feature come on, if it is to be on for so many samples, or at most?"""
+"""On-rates: the thresholds with which a feature is on for so many samples, or at most."""
 
 import torch
 from torch import Tensor, nn

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nonneg import NonNegative
-from nonneg.nonnegative import TRANSFORMS, straight_through_relu
+from nonneg.head.nonnegative import TRANSFORMS, straight_through_relu
 
 scores_lists = st.lists(st.floats(-50, 50, width=32), min_size=1, max_size=20)
 

@@ -1,19 +1,162 @@
 """Log-sum-exp over all rows and columns of a product, in tiles: exact, without the matrix.
 
+The largest product that rows of these lengths can have is known before it is computed. Shifted so
+that no sum can overflow, entries may still underflow; whether that has mattered shows in the sums.
+
+Needed at very low temperatures, where exponentials of one batch no longer fit one range of floats,
+and for rows that have nothing to be summed over.
+
 The gradient needs the same exponentials again: some tiles are kept, the others computed anew.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from nonneg.losses.fixed_shift import fixed_log_sums, fixed_weights, is_safe, smallest_shift
-from nonneg.losses.online_maximum import online_log_sums, online_weights
-from nonneg.losses.tiled_product import TiledProduct
-from nonneg.losses.tiles import Keys, n_kept, tile_size, tiles
+from nonneg.losses._tiles import Keys, Tile, TiledProduct, n_kept, slots, tile_size, tiles
+
+_LOG2_E = math.log2(math.e)
+
+
+def smallest_shift(product: TiledProduct) -> float:
+    """The least number to subtract from all logits so that no sum of exponentials overflows.
+
+    Example:
+        Cosines over a temperature of 0.2 are at most 5: nothing has to be subtracted.
+
+        >>> smallest_shift(TiledProduct(torch.eye(3) / 0.2**0.5, None, None))
+        0.0
+    """
+    longest = [float(torch.linalg.vector_norm(z, dim=1).max()) for z in _sides(product)]
+    n_summed = max(len(product.rows), len(product.columns))
+    highest = math.log(torch.finfo(product.rows.dtype).max) - math.log(n_summed) - 1
+    return max(0.0, longest[0] * longest[-1] - highest)
+
+
+def is_safe(product: TiledProduct, shift: float, of_rows: Tensor, of_columns: Tensor) -> bool:
+    """Whether what underflowed is less than a rounding error of every sum.
+
+    Args:
+        product: What was summed.
+        shift: What was subtracted.
+        of_rows: ``(n_rows,)``: logarithms of the sums, with the shift added again.
+        of_columns: ``(n_columns,)``
+    """
+    kind = torch.finfo(product.rows.dtype)
+    n_summed = max(len(product.rows), len(product.columns))
+    lowest = math.log(n_summed) + math.log(kind.tiny) - math.log(kind.eps)
+    return float(torch.minimum(of_rows.min(), of_columns.min())) - shift >= lowest
+
+
+def fixed_log_sums(
+    product: TiledProduct, shift: float, *, keep: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The log-sum-exp of every row and of every column, and the tiles kept for the gradient.
+
+    Returns:
+        ``(n_rows,)``, ``(n_columns,)``, and a flat tensor, empty unless ``keep``.
+    """
+    n_entries = n_kept(product.tiles, itemsize=product.rows.itemsize) if keep else 0
+    kept = product.rows.new_empty(n_entries)
+    of_rows, of_columns = product.empty_sums(0.0)
+    for tile, slot in zip(product.tiles, slots(product.tiles, kept), strict=True):
+        entries = _exponentials(product, tile, shift, out=slot)
+        of_rows[tile.rows] += entries.sum(1)
+        if tile.is_mirrored:
+            of_columns[tile.columns] += entries.sum(0)
+    return of_rows.log() + shift, of_columns.log() + shift, kept
+
+
+def fixed_weights(
+    product: TiledProduct, shift: float, kept: Tensor, row_scale: Tensor, column_scale: Tensor
+) -> Iterator[tuple[Tile, Tensor]]:
+    """Each tile with the gradient of its logits, ``exp(logit_ij - shift) (r_i + c_j)``.
+
+    Args:
+        product: The logits.
+        shift: As for the sums.
+        kept: The tiles that ``fixed_log_sums`` kept.
+        row_scale: ``(n_rows,)``: r.
+        column_scale: ``(n_columns,)``: c.
+    """
+    room = product.new_room()
+    for tile, slot in zip(product.tiles, slots(product.tiles, kept), strict=True):
+        entries = _exponentials(product, tile, shift) if slot is None else slot
+        weights = room[: tile.n_entries].view(tile.shape)
+        torch.add(row_scale[tile.rows, None], column_scale[tile.columns], out=weights)
+        yield tile, weights.mul_(entries)
+
+
+def _exponentials(
+    product: TiledProduct, tile: Tile, shift: float, *, out: Tensor | None = None
+) -> Tensor:
+    # Powers of two are computed in about half the time of powers of e.
+    logits = product.logits(tile, out=out, scale=_LOG2_E)
+    if shift:
+        logits.sub_(shift * _LOG2_E)
+    return product.leave_out(tile, logits.exp2_(), value=0.0)
+
+
+def _sides(product: TiledProduct) -> tuple[Tensor, ...]:
+    return (product.rows,) if product.is_triangle else (product.rows, product.columns)
+
+
+def online_log_sums(product: TiledProduct) -> tuple[Tensor, Tensor]:
+    """The log-sum-exp of every row and of every column; ``-inf`` where nothing is summed.
+
+    Returns:
+        ``(n_rows,)`` and ``(n_columns,)``.
+
+    Example:
+        >>> rows = torch.tensor([[1000.0], [1.0]])  # logits 1e6, 1000, 1000, 1
+        >>> online_log_sums(TiledProduct(rows, None, None))[0]
+        tensor([1000000.,    1000.])
+    """
+    row_tops, column_tops = product.empty_sums(-math.inf)
+    row_sums, column_sums = product.empty_sums(0.0)
+    for tile in product.tiles:
+        logits = product.leave_out(tile, product.logits(tile), value=-math.inf)
+        _add(row_tops[tile.rows], row_sums[tile.rows], logits)
+        if tile.is_mirrored:
+            _add(column_tops[tile.columns], column_sums[tile.columns], logits.T)
+    return row_tops + row_sums.log(), column_tops + column_sums.log()
+
+
+def online_weights(
+    product: TiledProduct,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    row_gradient: Tensor,
+    column_gradient: Tensor,
+) -> Iterator[tuple[Tile, Tensor]]:
+    """Each tile with the gradient of its logits, ``r_i exp(x_ij - R_i) + c_j exp(x_ij - C_j)``.
+
+    Args:
+        product: The logits x.
+        of_rows: ``(n_rows,)``: their log-sum-exp R.
+        of_columns: ``(n_columns,)``: their log-sum-exp C.
+        row_gradient: ``(n_rows,)``: the gradient r of R.
+        column_gradient: ``(n_columns,)``: the gradient c of C.
+    """
+    # A sum over nothing has no gradient to give: exp(x - inf) is 0.
+    of_rows, of_columns = (z.masked_fill(z == -math.inf, math.inf) for z in (of_rows, of_columns))
+    for tile in product.tiles:
+        logits = product.leave_out(tile, product.logits(tile), value=-math.inf)
+        weights = (logits - of_rows[tile.rows, None]).exp_().mul_(row_gradient[tile.rows, None])
+        logits.sub_(of_columns[tile.columns]).exp_()
+        yield tile, weights.addcmul_(logits, column_gradient[tile.columns].expand_as(logits))
+
+
+def _add(tops: Tensor, sums: Tensor, logits: Tensor) -> None:
+    """Add the exponentials of each row to sums that are relative to ``exp(tops)``, in place."""
+    higher = torch.maximum(tops, logits.amax(1))
+    finite = higher.masked_fill(higher == -math.inf, 0.0)
+    sums.mul_((tops - finite).exp()).add_((logits - finite[:, None]).exp_().sum(1))
+    tops.copy_(higher)
 
 
 def tiled_log_sums(

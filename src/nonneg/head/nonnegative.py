@@ -1,4 +1,4 @@
-"""How do scores become non-negative? One transform on the output is all that sets NCL apart."""
+"""The non-negative transform: the one switch that sets NCL apart from CL."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

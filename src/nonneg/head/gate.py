@@ -1,4 +1,4 @@
-"""Which features may speak of a sample at all? A learnt gate, open or shut, before the loss.
+"""A learnt gate that opens or shuts features for each sample, before the loss.
 
 After BayesNCL (ICML 2026): a feature that is shut for a sample is exactly zero there, whatever its
 score.

@@ -1,4 +1,4 @@
-"""How is a module asked without being changed? In evaluation mode, and put back part by part."""
+"""Evaluation mode for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What stands between hidden and scores? A small perceptron; its shape decides how NCL trains."""
+"""The projector: a small perceptron from hidden to scores."""
 
 from collections.abc import Callable
 from itertools import pairwise

@@ -5,7 +5,7 @@ import tempfile
 import pytest
 import torch
 
-from nonneg import files
+from nonneg import io as files
 
 
 def test_tensors_and_json_come_back_equal(tmp_path):

@@ -1,4 +1,4 @@
-"""How does a file appear on disk? Whole or not at all, whatever happens to the process."""
+"""Files on disk: written whole or not at all, and read with an error that names the remedy."""
 
 import hashlib
 import json

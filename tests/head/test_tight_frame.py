@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-import nonneg.angles
-from nonneg.angles import keep_angles, nearest_frame
+import nonneg.head.tight_frame
+from nonneg.head.tight_frame import keep_angles, nearest_frame
 
 
 def drawn(*shape, seed=0):
@@ -76,7 +76,7 @@ def test_with_fewer_features_than_columns_rows_become_orthogonal():
 
 @pytest.mark.parametrize("at_once", [7, 1024])
 def test_features_are_on_as_often_as_before_also_never_and_always(at_once, monkeypatch):
-    monkeypatch.setattr(nonneg.angles, "AT_ONCE", at_once)
+    monkeypatch.setattr(nonneg.head.tight_frame, "AT_ONCE", at_once)
     last, inputs = layer(), drawn(400, 6, seed=5)
     with torch.no_grad():
         last.bias[0], last.bias[1] = -1e3, 1e3
