@@ -9,7 +9,7 @@ from pydantic import AfterValidator, model_validator
 from torch import Tensor, nn
 
 from nonneg import backbones
-from nonneg.data.given import Samples, as_data
+from nonneg.data.arrays import Samples, as_data
 from nonneg.head.gate import Gate, GateSettings
 from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import ProjectorSettings, projector

@@ -11,8 +11,8 @@ import pytest
 import nonneg as package
 from nonneg import Encoder
 from nonneg.data import load
+from nonneg.data.feature_file import read_features
 from nonneg.experiments import read_experiment
-from nonneg.feature_file import read_features
 
 QUICK = [
     "encoder.backbone.width=4",

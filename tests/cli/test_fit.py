@@ -10,8 +10,8 @@ from scipy import sparse
 import nonneg as library
 from nonneg import metrics
 from nonneg.data import split_off
+from nonneg.data.feature_file import read_features
 from nonneg.data.vectors import VectorData
-from nonneg.feature_file import read_features
 
 N_KINDS, N_EACH, N_COLUMNS = 8, 50, 24
 N = N_KINDS * N_EACH

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from nonneg.data import load
-from nonneg.data.subset import permutation
+from nonneg.data.dataset import permutation
+from nonneg.data.feature_file import write_features
 from nonneg.evaluation import Evaluation, Figure
 from nonneg.evaluation.evaluation import Measured
-from nonneg.feature_file import write_features
 from nonneg.io import digest_of_file
 
 QUICK = [

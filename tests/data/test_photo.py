@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import EpsImagePlugin, Image
 
-from nonneg.data.photo import FORMATS, Photo, aspect_ratio
+from nonneg.data.folder import FORMATS, Photo, aspect_ratio
 
 
 def ramp(width, height):

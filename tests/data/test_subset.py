@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from nonneg.data import ArrayData, ImageFolder, Sprites, Subset, digits, split_off, subset
-from nonneg.data.subset import permutation
+from nonneg.data.dataset import permutation
 
 
 @given(st.integers(2, 200), st.data(), st.integers(0, 2**32))

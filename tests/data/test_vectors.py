@@ -116,7 +116,7 @@ def parquet(path, **columns):
 @pytest.mark.parametrize("kind", ["list", "large_list", "fixed", "half"])
 def test_parquet(tmp_path, monkeypatch, kind):
     arrow = pytest.importorskip("pyarrow")
-    monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 11)
+    monkeypatch.setattr("nonneg.data.vectors._BATCH_ROWS", 11)
     number = arrow.float16() if kind == "half" else arrow.float32()
     types = {
         "list": arrow.list_(number),
@@ -196,7 +196,7 @@ def test_parquet_with_other_than_the_promised_rows(tmp_path, kind, footer, group
 
 def test_parquet_with_more_rows_than_it_promises_anywhere(tmp_path, monkeypatch):
     path = parquet(tmp_path / "x.parquet", v=list(X))
-    monkeypatch.setattr("nonneg.data.parquet._n_rows", lambda *_: 29)
+    monkeypatch.setattr("nonneg.data.vectors._n_rows", lambda *_: 29)
     assert "promises 29 rows, but it holds more; write or copy it again" in failure(path)
 
 
@@ -210,7 +210,7 @@ def test_parquet_with_damaged_pages_is_named(tmp_path):
 
 
 def test_parquet_with_one_column_a_dimension(tmp_path, monkeypatch):
-    monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 2)
+    monkeypatch.setattr("nonneg.data.vectors._BATCH_ROWS", 2)
     path = parquet(tmp_path / "x.parquet", a=[1.0, 2.0, 3.0], b=[4.0, 5.0, None])
     found = read_vectors(path).vectors
     np.testing.assert_array_equal(found, np.float32([[1, 4], [2, 5], [3, np.nan]]))
@@ -228,7 +228,7 @@ def test_the_index_of_a_data_frame_is_no_dimension(tmp_path):
 
 
 def test_a_part_of_other_length_in_a_later_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr("nonneg.data.parquet._BATCH_ROWS", 2)
+    monkeypatch.setattr("nonneg.data.vectors._BATCH_ROWS", 2)
     path = parquet(tmp_path / "x.parquet", v=[[1.0, 2.0], [3.0, 4.0], [5.0], [6.0]])
     assert "row 2 of column 'v' has 1 numbers, the rows before it 2" in failure(path)
 

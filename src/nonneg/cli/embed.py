@@ -15,11 +15,11 @@ from rich.progress import Progress
 from nonneg import data
 from nonneg.cli.outputs import check_output
 from nonneg.data import Data, VectorData, read_vectors
+from nonneg.data.feature_file import write_feature_parts
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.sharding import encoded_together
 from nonneg.experiments import is_fitted, run_encoder
-from nonneg.feature_file import write_feature_parts
 from nonneg.training import join_processes
 
 # Of a part of the vectors or of their features: 4 million numbers, 16 MB.
@@ -58,7 +58,7 @@ def embed(
     """Write the features of a data set as an npz file, and labels where they exist.
 
     Features that are mostly zero are written sparse, as scipy.sparse.load_npz reads them, others
-    dense, under the key "features"; nonneg.feature_file.read_features reads both. Vectors of a
+    dense, under the key "features"; nonneg.data.read_features reads both. Vectors of a
     fitted run are read and written part by part, whatever their number.
 
     Example: nonneg embed runs/digits-ncl digits --split test --out digits.npz

@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg.data import Data, ImageFolder, numbered, read_labels
-from nonneg.data.labels import text_lines
-from nonneg.data.numbering import numbered_words
-from nonneg.feature_file import FeatureArray, read_features
+from nonneg.data.arrays import numbered_words, text_lines
+from nonneg.data.feature_file import FeatureArray, read_features
 from nonneg.io import read_json
 from nonneg.report.samples import Images, Samples
 from nonneg.report.sprites import LARGEST_SIDE

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nonneg.cli.report_files import PartOf, features_of_file, samples_of_file, with_extras
 from nonneg.cli.report_runs import RunSource, headline_figures, selection_points
-from nonneg.feature_file import FeatureArray
+from nonneg.data.feature_file import FeatureArray
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.report.atlas import Atlas
 from nonneg.report.story import Story

@@ -1,19 +1,67 @@
-"""How are a user's own arrays read? From .npy and .npz files, never unpickling anything."""
+"""A user's own arrays and labels, from .npy, .npz and text files; nothing is unpickled."""
 
 import warnings
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nonneg.data.checking import check_inputs, check_labels
-from nonneg.data.dataset import ArrayData
-from nonneg.data.numbering import numbered_words
+from nonneg.data.dataset import ArrayData, Data
+
+
+def numbered(*parts: NDArray[Any]) -> tuple[list[Tensor], tuple[str, ...]]:
+    """Labels as class numbers from 0, int64 ``(n,)`` each, and the names of the classes.
+
+    Whole numbers from 0 on stay as they are and have no names. Anything else is numbered in
+    sorted order over all parts together, so that a class has one number everywhere.
+
+    Example:
+        >>> numbers, names = numbered(np.array(["tea", "ale"]), np.array(["tea", "gin"]))
+        >>> [part.tolist() for part in numbers], names
+        ([[2, 0], [2, 1]], ('ale', 'gin', 'tea'))
+    """
+    if all(part.dtype.kind in "iub" and (not len(part) or part.min() >= 0) for part in parts):
+        return [torch.from_numpy(part.astype(np.int64)) for part in parts], ()
+    classes, numbers = np.unique(np.concatenate(parts), return_inverse=True)
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    pieces: list[Any] = np.split(numbers.astype(np.int64), ends)
+    return [torch.from_numpy(piece) for piece in pieces], tuple(str(name) for name in classes)
+
+
+def numbered_words(
+    called: str, words: NDArray[np.str_], class_names: Sequence[str] = ()
+) -> tuple[Tensor, tuple[str, ...]]:
+    """Words as class numbers, int64 ``(n,)``, and the names of the classes.
+
+    Args:
+        called: How an error names the data: a name or a path.
+        words: One a sample ``(n,)``.
+        class_names: In the order of the numbers; without them, classes are sorted.
+
+    Example:
+        >>> numbers, names = numbered_words("drinks", np.array(["tea", "ale", "tea"]))
+        >>> numbers.tolist(), names
+        ([1, 0, 1], ('ale', 'tea'))
+    """
+    (numbers,), found = numbered(words)
+    if not class_names:
+        return numbers, found
+    unknown = sorted(set(found) - set(class_names))
+    if unknown:
+        raise ValueError(
+            f"{called} has the label {unknown[0]!r}, which is none of its class_names; add it there"
+        )
+    places = torch.tensor([class_names.index(name) for name in found])
+    return places[numbers], tuple(class_names)
+
 
 Array = npt.NDArray[Any]
 
@@ -144,3 +192,51 @@ def as_tensor(array: Array) -> Tensor:
         # Arrays that must not be written to are welcome: nothing here writes to its input.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array)
+
+
+Samples = Tensor | NDArray[np.generic] | Data
+
+
+def as_data(samples: Samples) -> Data:
+    """A data set as it is; bare samples ``(n, ...)`` as one without labels.
+
+    Example:
+        >>> as_data(np.zeros((5, 3))).sample_shape
+        (3,)
+    """
+    if isinstance(samples, np.ndarray):
+        samples = as_tensor(samples)
+    return ArrayData(samples) if isinstance(samples, Tensor) else samples
+
+
+def text_lines(path: Path) -> list[str]:
+    """The lines of a text file, without their ends; only line feeds end one.
+
+    Raises:
+        ValueError: If it is not UTF-8.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
+    # Not splitlines(): a text may hold a form feed or a Unicode line end.
+    return [line.removesuffix("\r") for line in text.split("\n")] if text else []
+
+
+def read_labels(path: str | Path) -> Array:
+    """The labels of a file as they are, whole numbers or text ``(n,)``.
+
+    Args:
+        path: ``.npy``, or any other ending for text with one label a line.
+    """
+    path = Path(path).expanduser()
+    check_is_file(path, ".npy or text")
+    remedy = "save them as text: np.save(path, labels.astype(str))"
+    is_npy = path.suffix == ".npy"
+    labels: Array = npy_array(path, remedy=remedy) if is_npy else np.array(text_lines(path))
+    if labels.ndim != 1 or labels.dtype.kind not in "iubU":
+        raise ValueError(
+            f"{path} holds {labels.dtype.name} of shape {labels.shape}; give one whole number or "
+            "word a sample"
+        )
+    return labels

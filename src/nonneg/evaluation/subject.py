@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nonneg.data import Data, subset
-from nonneg.data.subset import permutation
+from nonneg.data.dataset import permutation
 from nonneg.encoder import Encoded, Encoder
 from nonneg.evaluation.settings import EvaluationSettings
 from nonneg.evaluation.sharding import encoded_together

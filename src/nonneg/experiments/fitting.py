@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonneg import metrics
 from nonneg.data import Data
-from nonneg.data.subset import permutation
+from nonneg.data.dataset import permutation
 from nonneg.encoder import CONFIG_FILE
 from nonneg.experiments.vector_sets import check_pairs, learnt_from, vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from nonneg import data
 from nonneg.data import Data, Subset, subset
+from nonneg.data.dataset import permutation
 from nonneg.data.folder import has_split
-from nonneg.data.subset import permutation
 from nonneg.experiments.experiment import DataSettings, load_split
 from nonneg.experiments.runs import RunRecord
 from nonneg.experiments.vector_sets import vector_sets

@@ -47,7 +47,7 @@ def check_is_described(folder: str | Path) -> None:
             f"the encoder in {folder} stands on a module of your own, which no command can build; "
             "in Python, nonneg.Encoder.load(folder, backbone=module).encode(samples) gives its "
             "features: measure them with nonneg.metrics or nonneg.evaluation, or write them with "
-            "nonneg.feature_file.write_features for nonneg report Z.npz"
+            "nonneg.data.write_features for nonneg report Z.npz"
         )
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from torch import Tensor
 
 from nonneg.data import Data, check
-from nonneg.data.given import Samples, as_data
+from nonneg.data.arrays import Samples, as_data
 from nonneg.encoder import Encoder
 from nonneg.pairs import Pairs
 from nonneg.run_lock import locked

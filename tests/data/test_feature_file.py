@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nonneg.feature_file import read_features, write_feature_parts, write_features
+from nonneg.data.feature_file import read_features, write_feature_parts, write_features
 
 
 def features(rate, shape=(40, 30), seed=0):

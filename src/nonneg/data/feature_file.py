@@ -1,4 +1,4 @@
-"""How are features kept on disk? In an npz file: sparse where that is smaller, dense otherwise."""
+"""Features on disk: an npz file, sparse where that is smaller, dense otherwise."""
 
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
