@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nonneg.backbones.blocks import BasicBlock, Bottleneck, group_norm
+from nonneg.backbones.resnet import BasicBlock, Bottleneck, group_norm
 
 
 def convolved(x, weight, stride, padding):

@@ -1,5 +1,7 @@
-"""How does a model of transformers become a backbone? By name, folder or config, then pooled."""
+"""Models of timm and of transformers as backbones."""
 
+import difflib
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,10 +9,88 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nonneg.backbones.extras import extra
-from nonneg.backbones.output import hidden_size, trial_width
+from nonneg.backbones.simple import hidden_size, trial_width
 
-PREFIX = "transformers:"
+
+def extra(package: str, *names: str) -> Any:  # noqa: ANN401
+    """An optional package, imported.
+
+    Some packages import lazily, or break on a binary part of another (timm on torchvision's): that
+    raises ``RuntimeError`` or ``OSError``, and only when the name is touched.
+
+    Args:
+        package: Also the name of the extra.
+        names: Attributes that will be used, touched here.
+
+    Raises:
+        ImportError: With the reason and the command that installs it.
+    """
+    try:
+        module = importlib.import_module(package)
+        for name in names:
+            getattr(module, name)
+    except (ImportError, RuntimeError, OSError) as error:
+        raise ImportError(
+            f"{package} models need the package {package}, which cannot be imported ({error}); "
+            f"install it with: pip install {package}"
+        ) from error
+    return module
+
+
+TIMM_PREFIX = "timm:"
+
+
+class TimmBackbone(nn.Module):
+    """A model that timm knows by name, with its pooling and without its classifier.
+
+    Building it again needs no network: name and arguments are all there is to it. For a model
+    that timm reads from the hub or from a folder, build it with timm and use it as a module.
+
+    Args:
+        name: As ``timm:resnet18`` or ``timm:vit_small_patch16_224.augreg_in21k``.
+        sample_shape: ``(c, h, w)``; c is timm's ``in_chans``.
+        pretrained: Whether to fetch the published weights.
+        config: More arguments of timm's ``create_model``, as ``{"img_size": 32}``.
+
+    Raises:
+        ImportError: When timm cannot be imported.
+        ValueError: When timm has no such model, or the model does not take such images.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        sample_shape: Sequence[int] = (3, 224, 224),
+        pretrained: bool = False,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        timm = extra("timm", "create_model")
+        model = name.removeprefix(TIMM_PREFIX)
+        if ":" in model:
+            raise ValueError(
+                f"{name!r} names no model of timm's own list; build it with timm.create_model and "
+                "use it as a module"
+            )
+        if not timm.is_model(model):
+            near = difflib.get_close_matches(model, timm.list_models(), n=3)
+            raise ValueError(
+                f"timm has no model {model!r}; "
+                + (f"nearest: {', '.join(near)}" if near else "timm.list_models() gives the names")
+            )
+        self.config = dict(config or {})
+        self.model: nn.Module = timm.create_model(
+            model, pretrained=pretrained, num_classes=0, in_chans=sample_shape[0], **self.config
+        )
+        self.hidden_size = hidden_size(self.model, sample_shape)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Hidden vectors ``(n, hidden_size)`` of images ``(n, c, h, w)``."""
+        return self.model(images)  # type: ignore[no-any-return]
+
+
+TRANSFORMERS_PREFIX = "transformers:"
 _POOLING = "nonneg_pooling"
 _POOLER = "pooler."
 
@@ -53,7 +133,7 @@ class TransformersBackbone(nn.Module):
         if pretrained and config:
             raise ValueError(f"{name!r} takes its config from its weights; give one of the two")
         transformers = extra("transformers", "AutoConfig", "AutoModel")
-        source = name.removeprefix(PREFIX)
+        source = name.removeprefix(TRANSFORMERS_PREFIX)
         if pretrained:
             model, lacks_pooler = _pretrained(transformers, source)
         else:
