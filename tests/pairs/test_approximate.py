@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from nonneg.metrics.rows import unit_rows
-from nonneg.pairs import approximate, nearest_neighbors, neighbours
-from nonneg.pairs.approximate import approximate_neighbors
+from nonneg.pairs import nearest_neighbors, neighbours
+from nonneg.pairs import neighbours as approximate
+from nonneg.pairs.neighbours import approximate_neighbors
 
 
 def clustered(n, n_kinds, n_columns=16, spread=0.5, seed=0):

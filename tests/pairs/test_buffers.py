@@ -2,7 +2,7 @@ import threading
 
 import torch
 
-from nonneg.pairs.buffers import Buffers
+from nonneg.pairs.rendering import Buffers
 
 CPU = torch.device("cpu")
 

@@ -1,6 +1,6 @@
 import torch
 
-from nonneg.pairs.colour import chroma_map, mean_grey
+from nonneg.pairs.rendering import chroma_map, mean_grey
 
 LUMINANCE = torch.tensor([0.299, 0.587, 0.114])
 

@@ -4,8 +4,7 @@ import torch
 from scipy import sparse
 
 from nonneg.pairs import Batch, Draws
-from nonneg.pairs.given import given_pairs
-from nonneg.pairs.graph import GraphPairs
+from nonneg.pairs.relations import GraphPairs, given_pairs
 
 
 def drawn(pairs, n, *, n_epochs):

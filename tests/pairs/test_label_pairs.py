@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from nonneg.pairs import Batch, Draws
-from nonneg.pairs.labels import LabelPairs
+from nonneg.pairs.relations import LabelPairs
 
 
 def partners(labels, *, epoch=0):

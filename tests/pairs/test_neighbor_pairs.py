@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from nonneg.pairs import Batch, Draws, exact
+from nonneg.pairs import Batch, Draws
+from nonneg.pairs import neighbours as exact
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 
 VECTORS = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))

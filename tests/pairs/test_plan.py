@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 
 from nonneg.pairs import Draws, ViewSettings, recipe
-from nonneg.pairs.plan import drawn_plan
+from nonneg.pairs.view_settings import drawn_plan
 
 N = 20_000
 

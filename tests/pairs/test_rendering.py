@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from nonneg.pairs import Draws, ViewSettings, recipe, rendering
-from nonneg.pairs.plan import drawn_plan
 from nonneg.pairs.rendering import check_images, rendered
+from nonneg.pairs.view_settings import drawn_plan
 
 EVERYTHING = ViewSettings(
     crop_scale=(0.1, 1),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from nonneg.pairs.resampling import blur_weights, crop_centres, crop_weights
+from nonneg.pairs.rendering import blur_weights, crop_centres, crop_weights
 
 
 def weights(start, length, n_in, n_out):

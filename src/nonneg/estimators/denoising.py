@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nonneg.estimators.projection import Projection, principal_axes
 from nonneg.estimators.vectors import TILE_ENTRIES, dense_rows
-from nonneg.pairs.exact import exact_neighbors
+from nonneg.pairs.neighbours import exact_neighbors
 
 # How many samples are compared with how many others, and with how many of the nearest.
 _N_QUERIES = 1000

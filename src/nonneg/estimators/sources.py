@@ -13,12 +13,9 @@ from torch import Tensor
 from nonneg.estimators.checking import check_none_missing
 from nonneg.estimators.settings import NCLSettings
 from nonneg.estimators.vectors import from_torch
-from nonneg.pairs.given import given_pairs
-from nonneg.pairs.graph import GraphPairs
-from nonneg.pairs.labels import LabelPairs
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
-from nonneg.pairs.noise import NoisePairs
 from nonneg.pairs.protocol import Pairs
+from nonneg.pairs.relations import GraphPairs, LabelPairs, NoisePairs, given_pairs
 
 
 class Given(NamedTuple):

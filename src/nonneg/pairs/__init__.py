@@ -1,16 +1,10 @@
 """What makes a pair: the protocol, and the pairs that need no other knowledge than the sample."""
 
-from nonneg.pairs.draws import Draws
-from nonneg.pairs.file_views import FileViews
-from nonneg.pairs.given import given_pairs
-from nonneg.pairs.graph import GraphPairs
-from nonneg.pairs.image_views import ImageViews
-from nonneg.pairs.labels import LabelPairs
+from nonneg.pairs.image_views import FileViews, ImageViews
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
-from nonneg.pairs.noise import NoisePairs
-from nonneg.pairs.protocol import Batch, Pairs, PreparedPairs, two_views
-from nonneg.pairs.recipes import RECIPES, recipe
-from nonneg.pairs.view_settings import ViewSettings
+from nonneg.pairs.protocol import Batch, Draws, Pairs, PreparedPairs, two_views
+from nonneg.pairs.relations import GraphPairs, LabelPairs, NoisePairs, given_pairs
+from nonneg.pairs.view_settings import RECIPES, ViewSettings, recipe
 
 __all__ = [
     "RECIPES",

@@ -1,16 +1,139 @@
-"""How are images and a plan turned into views? In a few matrix products for many images at once."""
+"""Views of image batches, by a few matrix products for many images at once.
 
+With brightness b, contrast c, saturation s, hue angle t and m the mean grey of the view,
+``x → c·b·(grey(x) + s·cos t·chroma(x) + s·sin t·turned(x)) + (1 − c)·b·m``: the four changes in
+this order. Grey is s = 0.
+
+All four are linear and act on rows and columns separately: view = down · image · acrossᵀ.
+"""
+
+import math
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from nonneg.pairs.buffers import Buffers
-from nonneg.pairs.colour import chroma_map, mean_grey
-from nonneg.pairs.plan import ViewPlan
-from nonneg.pairs.resampling import blur_weights, crop_centres, crop_weights
-from nonneg.pairs.view_settings import ViewSettings
+from nonneg.pairs.view_settings import ViewPlan, ViewSettings
+
+
+class Buffers(threading.local):
+    """Memory by name, for results that nobody sees; each thread has its own.
+
+    An operating system hands out fresh memory page by page, which takes longer than the
+    arithmetic on small images. Other devices have allocators that keep memory by themselves.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Tensor] = {}
+
+    def take(self, name: str, *shape: int, device: torch.device) -> Tensor:
+        """Float32 of this shape, with any content; what had this name before is overwritten."""
+        if device.type != "cpu":
+            return torch.empty(shape, device=device)
+        n_numbers = math.prod(shape)
+        kept = self._kept.get(name)
+        if kept is None or kept.numel() < n_numbers:
+            # A tensor made in inference mode could not be written outside of it.
+            with torch.inference_mode(False):
+                kept = self._kept[name] = torch.empty(n_numbers)
+        return kept[:n_numbers].view(shape)
+
+
+# Luminance of the NTSC primaries (ITU-R BT.601), as in Pillow and torchvision.
+_LUMINANCE = (0.299, 0.587, 0.114)
+_TO_GREY = torch.tensor(_LUMINANCE).expand(3, 3)
+_CHROMA = torch.eye(3) - _TO_GREY
+# A quarter turn about the grey axis, brought back to the same luminance: turned twice, a chroma
+# is its negative. A third of a full turn takes the chroma of red to that of green.
+_TURNED = _CHROMA @ torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / math.sqrt(3)
+
+
+def chroma_map(saturation: Tensor, hue: Tensor) -> Tensor:
+    """The linear map of saturation and hue, ``(n, 3, 3)``; it keeps each colour's luminance.
+
+    Args:
+        saturation: Factors ``(n,)``.
+        hue: Shares of a full turn ``(n,)``.
+    """
+    angle = 2 * math.pi * hue
+    along, across = saturation * angle.cos(), saturation * angle.sin()
+    to_grey, chroma, turned = (part.to(hue.device) for part in (_TO_GREY, _CHROMA, _TURNED))
+    return to_grey + along[:, None, None] * chroma + across[:, None, None] * turned
+
+
+def mean_grey(views: Tensor) -> Tensor:
+    """The mean luminance ``(...)`` of views with channels first, ``(c, ..., h, w)``."""
+    means = views.flatten(-2).mean(-1)
+    if len(means) == 1:
+        return means[0]
+    grey: Tensor = sum(weight * mean for weight, mean in zip(_LUMINANCE, means, strict=True))
+    return grey
+
+
+def crop_centres(start: Tensor, length: Tensor, n_out: int) -> Tensor:
+    """Where the centres of the output pixels lie along an axis, ``(n, n_out)``.
+
+    Args:
+        start: Where the crop begins, in input pixels, ``(n,)``.
+        length: How far it goes, ``(n,)``; negative to mirror it.
+        n_out: Output pixels.
+
+    Example:
+        >>> crop_centres(torch.tensor([1.0]), torch.tensor([4.0]), 2)
+        tensor([[2., 4.]])
+    """
+    steps = torch.arange(n_out, device=start.device) + 0.5
+    return start[:, None] + (length / n_out)[:, None] * steps
+
+
+def crop_weights(centres: Tensor, reach: Tensor, n_in: int, *, out: Tensor | None = None) -> Tensor:
+    """The weight of each input pixel in each output pixel along an axis, ``(n, n_out, n_in)``.
+
+    Bilinear; when the crop shrinks, the triangle widens with it, so that nothing is skipped
+    (the rule of Pillow's ``resize`` with a ``box``). Each row sums to 1.
+
+    Args:
+        centres: Where the output pixels lie, ``(n, n_out)``.
+        reach: How far apart they are, ``(n,)``; at least 1 counts.
+        n_in: Input pixels.
+        out: Where to write the result.
+
+    Example:
+        >>> crop_weights(torch.tensor([[1.0, 3.0]]), torch.tensor([2.0]), 4)
+        tensor([[[0.4286, 0.4286, 0.1429, 0.0000],
+                 [0.0000, 0.1429, 0.4286, 0.4286]]])
+    """
+    pixels = torch.arange(n_in, device=centres.device) + 0.5
+    if n_in <= centres.shape[1]:
+        # Never shrinks: between two pixel centres the weights add up to 1 by themselves.
+        centres = centres.clamp(0.5, n_in - 0.5)
+        distance = torch.sub(centres[:, :, None], pixels, out=out).abs_()
+        return torch.sub(torch.ones_like(reach)[:, None, None], distance, out=out).clamp_(min=0)
+    distance = torch.sub(centres[:, :, None], pixels, out=out).abs_()
+    weights = distance.mul_(-1 / reach.clamp(min=1)[:, None, None]).add_(1).clamp_(min=0)
+    return weights.div_(weights.sum(2, keepdim=True))
+
+
+def blur_weights(sigma: Tensor, n_pixels: int) -> Tensor:
+    """The weight of each pixel in each blurred pixel along an axis, ``(n, n_pixels, n_pixels)``.
+
+    Gaussian; beyond the border there is nothing, and each row sums to 1.
+
+    Args:
+        sigma: Standard deviations in pixels, ``(n,)``, above 0.
+        n_pixels: In and out.
+    """
+    distance = torch.arange(1 - n_pixels, n_pixels, device=sigma.device)
+    exponent = (-0.5 / sigma.clamp(min=0.01).square())[:, None] * distance.square()
+    # What weighs less than exp(-25) is zero: denormal numbers would slow down every product.
+    profile = F.threshold(exponent.clamp_(min=-25).exp(), 2e-11, 0.0)
+    # Row i is the profile from distance -i on.
+    weights = profile.unfold(1, n_pixels, 1).flip(1)
+    return weights.div_(weights.sum(2, keepdim=True))
+
 
 Size = tuple[int, int]
 

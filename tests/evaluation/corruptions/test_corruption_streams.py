@@ -1,5 +1,5 @@
 from nonneg.evaluation.corruptions.streams import Stream
-from nonneg.pairs.plan import VIEW_STREAMS
+from nonneg.pairs.view_settings import VIEW_STREAMS
 
 
 def test_no_two_corruptions_share_random_numbers():
