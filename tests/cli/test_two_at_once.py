@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from nonneg.run_lock import LOCK_FILE, locked
+from nonneg.training.run_folder import LOCK_FILE, locked
 
 # The command line, which says "here" when it first calls a function and waits for a line there.
 PAUSED = textwrap.dedent(
@@ -119,7 +119,7 @@ def test_of_two_trainings_one_has_the_folder(start, tmp_path):
 
 def test_a_killed_training_is_resumed_at_once(start, nonneg, tmp_path):
     run, arguments = tmp_path / "run", ["train", "digits", *settings(*QUICK), "--out"]
-    killed = start("nonneg.training.loop:_step", *arguments, run).wait_until_there_or_ended()
+    killed = start("nonneg.training.trainer:_step", *arguments, run).wait_until_there_or_ended()
     assert killed.is_at_place
     refused = nonneg(*arguments, run, "--resume")
     assert refused.stderr == refusal(killed.process.pid, run)

@@ -5,7 +5,7 @@ import pytest
 from planted_parts import QUIET, config, encoder, noisy_pairs, planted
 
 import nonneg
-from nonneg.training.loggers import LOGGERS, log, loggers
+from nonneg.training.display import LOGGERS, log, loggers
 
 
 def test_numbers_of_each_epoch_are_sent(monkeypatch, tmp_path):

@@ -95,7 +95,7 @@ def test_two_batches_accumulated_are_one_step_of_their_mean_gradient(tmp_path):
     assert read_history(tmp_path / "run")[-1]["step"] == 2  # one step an epoch
 
     from nonneg.pairs import Batch, Draws
-    from nonneg.training.order import epoch_batches
+    from nonneg.training.batches import epoch_batches
 
     by_hand = encoder(norm="layer").train()
     parameters = [p for p in by_hand.parameters() if p.requires_grad]

@@ -13,7 +13,7 @@ from nonneg.head.projector import ProjectorSettings
 from nonneg.losses import info_nce, info_nce_queue, spectral_contrastive
 from nonneg.pairs import Batch, Draws
 from nonneg.training import LossSettings, TrainConfig, contrastive_task, read_history
-from nonneg.training.momentum import EncoderWithQueue
+from nonneg.training.contrastive import EncoderWithQueue
 from nonneg.training.objectives import PAIR_LOSSES, objective
 from nonneg.training.settings import LoopSettings
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from nonneg.training import LoopSettings
-from nonneg.training.order import check_batch, epoch_batches
+from nonneg.training.batches import check_batch, epoch_batches
 
 
 def test_every_sample_comes_at_most_once_an_epoch():

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.skipif(
 KILLED = textwrap.dedent(
     """
     import os, signal, sys
-    import nonneg.training.loop as loop
+    import nonneg.training.trainer as loop
     from nonneg.cli import main
 
     n, rank = int(sys.argv.pop(1)), sys.argv.pop(1)

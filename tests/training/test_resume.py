@@ -18,7 +18,7 @@ import nonneg
 from nonneg import Encoder, EncoderSettings
 from nonneg.experiments import read_experiment, run_experiment
 from nonneg.training import checkpoint, read_history
-from nonneg.training.run import Run
+from nonneg.training.trainer import Run
 
 SMALL = [
     "encoder.backbone.width=4",
@@ -37,7 +37,7 @@ KILLED = textwrap.dedent(
     import os, signal, sys, pathlib
     import rich.console
     from nonneg.experiments import read_experiment, run_experiment
-    import nonneg.training.loop as loop
+    import nonneg.training.trainer as loop
 
     point, n, out, *overrides = sys.argv[1:]
     count = 0
@@ -186,7 +186,7 @@ def test_lines_of_the_history_after_the_checkpoint_are_cut(whole, tmp_path):
 SIGNALLED = textwrap.dedent(
     """
     import os, signal, sys
-    import nonneg.training.loop as loop
+    import nonneg.training.trainer as loop
     from nonneg.cli import main
 
     step, count = loop._step, 0

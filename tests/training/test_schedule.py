@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from nonneg.training.schedule import learning_rate_factor
+from nonneg.training.optimizers import learning_rate_factor
 
 
 def test_warm_up_is_linear_and_starts_moving():

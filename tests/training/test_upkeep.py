@@ -8,7 +8,7 @@ import nonneg
 from nonneg import Encoder, metrics
 from nonneg.data import ArrayData
 from nonneg.training import LossSettings, read_history
-from nonneg.training.run import Run
+from nonneg.training.trainer import Run
 
 
 def mostly_dead(**more):

@@ -23,9 +23,9 @@ from nonneg.io import digest_of_file
 from nonneg.losses import info_nce_bounds
 from nonneg.report.samples import Samples
 from nonneg.report.story import SelectionPoint, Training
-from nonneg.training.classifier import LOSSES as CLASSIFIER_LOSSES
 from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS
 from nonneg.training.run_folder import HISTORY_FILE, read_history
+from nonneg.training.supervised import LOSSES as CLASSIFIER_LOSSES
 
 # Enough for the order of the features, at a cost that grows with the square of it.
 _SEPIN_SAMPLES = 2000

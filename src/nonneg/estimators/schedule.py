@@ -1,6 +1,6 @@
 """How many steps, and how large? The budget of a fit and the course of its learning rate."""
 
-from nonneg.training.schedule import learning_rate_factor
+from nonneg.training.optimizers import learning_rate_factor
 
 _N_EPOCHS = 10
 _MIN_STEPS, _MAX_STEPS = 300, 2000

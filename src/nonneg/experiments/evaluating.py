@@ -16,9 +16,9 @@ from nonneg.experiments.run_sets import elsewhere, run_data
 from nonneg.experiments.runs import RunRecord, read_run
 from nonneg.experiments.thinned import run_encoder
 from nonneg.io import digest_of_file, write_json
-from nonneg.run_lock import locked
 from nonneg.training import Classifier, join_processes
-from nonneg.training.classifier import HEAD_FILE
+from nonneg.training.run_folder import locked
+from nonneg.training.supervised import HEAD_FILE
 
 EVALUATION_FILES = {"test": "evaluation.json", "held-out": "evaluation-held-out.json"}
 RANKING_FILE = "ranking.json"

@@ -22,10 +22,10 @@ from nonneg.training import (
     read_history,
     run_task,
 )
-from nonneg.training.classifier import LOSSES
 from nonneg.training.objectives import PAIR_LOSSES
-from nonneg.training.run import run_identity
 from nonneg.training.run_folder import RunFolder
+from nonneg.training.supervised import LOSSES
+from nonneg.training.task import run_identity
 
 
 class DataSettings(Settings):

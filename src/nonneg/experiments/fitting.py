@@ -15,8 +15,7 @@ from nonneg.encoder import CONFIG_FILE
 from nonneg.experiments.vector_sets import check_pairs, learnt_from, vector_sets
 from nonneg.experiments.vector_settings import VectorExperiment
 from nonneg.io import read_json
-from nonneg.run_lock import locked
-from nonneg.training.run_folder import RUN_FILE, RunFolder
+from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
 
 if TYPE_CHECKING:
     from nonneg.estimators import NCL

@@ -1,13 +1,13 @@
 """Training: one loop that can be killed and resumed, with every setting in one place."""
 
-from nonneg.training.classifier import Classifier
-from nonneg.training.loop import TrainResult, contrastive_task, run_task, train
+from nonneg.training.contrastive import contrastive_task, train
 from nonneg.training.optimizers import LARS
 from nonneg.training.processes import join_processes
 from nonneg.training.run_folder import read_history
 from nonneg.training.settings import LoopSettings, LossSettings, OptimizerSettings, TrainConfig
-from nonneg.training.supervised import Supervised, View, as_it_is
+from nonneg.training.supervised import Classifier, Supervised, View, as_it_is
 from nonneg.training.task import Task
+from nonneg.training.trainer import TrainResult, run_task
 
 __all__ = [
     "LARS",

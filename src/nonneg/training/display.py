@@ -1,10 +1,18 @@
-"""What does one see while it trains? A bar in a terminal, one line an epoch everywhere."""
+"""What a run shows and where it logs: progress, loggers, Ctrl-C."""
 
-from types import TracebackType
-from typing import Any, Self
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from lightning_fabric.loggers.logger import Logger
+
 
 # What a line says of an epoch, as far as its record has it.
 _WORDS = {
@@ -76,3 +84,80 @@ class Display:
     def say(self, text: str) -> None:
         """Print a line above the bar."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _tensorboard(folder: Path) -> "Logger":
+    from lightning_fabric.loggers.tensorboard import TensorBoardLogger
+
+    return TensorBoardLogger(root_dir=folder, name="", version="tensorboard")
+
+
+def _wandb(folder: Path) -> "Logger":
+    from pytorch_lightning.loggers import WandbLogger
+
+    logger: Logger = WandbLogger(name=folder.name, save_dir=folder, project="nonneg")
+    return logger
+
+
+LOGGERS: dict[str, Callable[[Path], "Logger"]] = {"tensorboard": _tensorboard, "wandb": _wandb}
+_PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb pytorch-lightning"}
+
+
+def loggers(names: tuple[str, ...], folder: Path) -> "list[Logger]":
+    """The loggers that were asked for, writing into the run folder."""
+    made = []
+    for name in names:
+        try:
+            made.append(LOGGERS[name](folder))
+        except (ImportError, RuntimeError, OSError) as error:
+            raise ImportError(
+                f"training.loggers has {name!r}, which cannot be used ({error}); "
+                f"install it with: pip install {_PACKAGES[name]}"
+            ) from error
+    return made
+
+
+def log(made: "list[Logger]", record: dict[str, Any]) -> None:
+    """Send the numbers of one epoch's record to each logger."""
+    numbers = {k: v for k, v in record.items() if isinstance(v, int | float)}
+    for logger in made:
+        logger.log_metrics(numbers, step=record["step"])
+
+
+class Interruption:
+    """Remembers that SIGINT or SIGTERM came instead of dying of it; a second one kills as usual.
+
+    Example:
+        >>> with Interruption() as interruption:
+        ...     signal.raise_signal(signal.SIGTERM)
+        ...     interruption.signal_name
+        'SIGTERM'
+    """
+
+    def __init__(self) -> None:
+        self.signal_name: str | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Python delivers signals to the main thread only, and lets no other thread ask for them.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._remember)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._restore()
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.signal_name = signal.Signals(number).name
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()

@@ -1,18 +1,123 @@
-"""How does a classifier learn from labels? One view of each sample, its class, cross entropy."""
+"""The supervised task: an encoder with a linear classifier, and cross entropy."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nonneg.encoder import Encoded, Encoder
+from nonneg.inference import evaluation_mode
+from nonneg.io import read_tensors, write_tensors
+from nonneg.losses import NonNegativeClassifier
 from nonneg.losses.distributed import with_mean_value
 from nonneg.pairs import Batch
-from nonneg.training.classifier import Classifier
 from nonneg.training.contrastive import described, owner
 from nonneg.training.monitor import measurements
+from nonneg.training.run_folder import REMEDY
 from nonneg.training.task import Engine, Prepare, Upkeep
+
+HEAD_FILE = "head.safetensors"
+LOSSES = ("ce", "nonneg_ce")
+READS = ("hidden", "features")
+
+
+class Classifier(nn.Module):
+    """Samples in, a score for each class out.
+
+    Args:
+        encoder: Learns with the head; the module itself is used, not a copy.
+        n_classes: At least two.
+        loss: ``"ce"`` for an ordinary linear head, ``"nonneg_ce"`` for one without bias whose
+            inputs and weights are rectified.
+        reads: ``"hidden"``: the head sits on the backbone, and projector and gate are left out
+            and do not learn; ``"features"``: it sits on the features, and all of the encoder
+            learns.
+
+    Example:
+        >>> from nonneg import EncoderSettings
+        >>> encoder = Encoder(EncoderSettings(), (5,), backbone=nn.Linear(5, 4))
+        >>> Classifier(encoder, 3)(torch.rand(2, 5)).shape
+        torch.Size([2, 3])
+    """
+
+    def __init__(
+        self, encoder: Encoder, n_classes: int, *, loss: str = "ce", reads: str = "hidden"
+    ) -> None:
+        super().__init__()
+        if n_classes < 2:
+            raise ValueError(f"a classifier needs at least two classes, got {n_classes}")
+        if loss not in LOSSES or reads not in READS:
+            raise ValueError(
+                f"a classifier has loss {' or '.join(LOSSES)} and reads {' or '.join(READS)}, got "
+                f"{loss!r} and {reads!r}"
+            )
+        self.encoder, self.n_classes, self.loss, self.reads = encoder, n_classes, loss, reads
+        width = encoder.hidden_size if reads == "hidden" else encoder.n_features
+        self.head = _head(width, n_classes, loss)
+        if reads == "hidden":
+            for unread in (encoder.projector, encoder.gate):
+                if unread is not None:
+                    unread.requires_grad_(False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits ``(n, n_classes)`` of samples ``(n, *sample_shape)``."""
+        logits: Tensor = self.head(self._read(inputs))
+        return logits
+
+    def _read(self, inputs: Tensor) -> Tensor:
+        if self.reads == "hidden":
+            return self.encoder.hidden(inputs)
+        features: Tensor = self.encoder(inputs).features
+        return features
+
+    def as_read(self, encoded: Encoded) -> Encoded:
+        """Encoded samples with the class features as their features.
+
+        Class features are what the head multiplies with its weights ``(n, d)``: what it reads,
+        rectified for ``nonneg_ce``. The scores are the same before that.
+        """
+        read: Tensor = getattr(encoded, self.reads)
+        features = read.clamp(min=0) if self.loss == "nonneg_ce" else read
+        return Encoded(encoded.hidden, read, features)
+
+    @torch.no_grad()
+    def predict(self, inputs: Tensor, batch_size: int = 512) -> Tensor:
+        """The class of each sample, int64 ``(n,)``, on the CPU; in evaluation mode, put back."""
+        device = next(self.head.parameters()).device
+        with evaluation_mode(self):
+            parts = [self(part.to(device)).argmax(1).cpu() for part in inputs.split(batch_size)]
+        return torch.cat(parts)
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder, and the head beside it."""
+        write_tensors(folder / HEAD_FILE, self.head.state_dict())
+        self.encoder.save(folder)
+
+    def load_head(self, folder: Path) -> None:
+        """Take over the head that was saved in a folder.
+
+        Raises:
+            ValueError: If it is of another shape.
+        """
+        path = folder / HEAD_FILE
+        try:
+            self.head.load_state_dict(read_tensors(path, remedy=REMEDY))
+        except RuntimeError as error:
+            raise ValueError(f"{path} holds the weights of another classifier; {REMEDY}") from error
+
+
+def _head(width: int, n_classes: int, loss: str) -> nn.Module:
+    if loss == "nonneg_ce":
+        return NonNegativeClassifier(width, n_classes)
+    head = nn.Linear(width, n_classes)
+    # All classes equal: the first gradient is that of a probe, not of a random head.
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head
+
 
 View = Callable[[Batch], Tensor]
 

@@ -11,8 +11,8 @@ import threading
 
 import pytest
 
-from nonneg import run_lock
-from nonneg.run_lock import LOCK_FILE, locked
+from nonneg.training import run_folder as run_lock
+from nonneg.training.run_folder import LOCK_FILE, locked
 
 # Holds the lock of a folder, says so, and waits for a line or for the end of standard input.
 HOLDER = textwrap.dedent(

@@ -1,9 +1,11 @@
-"""What does a run carry besides the loop? Its machine, its position, its folder, its display."""
+"""The trainer: a loop that can be killed and resumed."""
 
 import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,30 +13,28 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from nonneg.data import Data
+from nonneg.data import Data, check
 from nonneg.pairs import Batch
-from nonneg.training.batches import loaded_batches
+from nonneg.training.batches import check_batch, epoch_batches, loaded_batches
 from nonneg.training.checkpoint import (
     Position,
     clear_leftovers,
     load_checkpoint,
     save_checkpoint,
 )
-from nonneg.training.display import Display
-from nonneg.training.interruption import Interruption
-from nonneg.training.loggers import log
+from nonneg.training.display import Display, Interruption, log, loggers
 from nonneg.training.monitor import monitored
-from nonneg.training.optimizers import optimizer
-from nonneg.training.order import epoch_batches
-from nonneg.training.run_folder import RunFolder
-from nonneg.training.schedule import learning_rate_factor
+from nonneg.training.optimizers import learning_rate_factor, optimizer
+from nonneg.training.processes import launched_fabric
+from nonneg.training.run_folder import RunFolder, locked
 from nonneg.training.settings import TrainConfig
-from nonneg.training.task import Task, Upkeep
+from nonneg.training.task import Task, Upkeep, run_identity
 from nonneg.training.upkeep import Which, finish_alike, n_looked_at, restart_alike, restart_steps
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from lightning_fabric.loggers.logger import Logger
+
 
 # Processes have to agree on stopping, which costs a message: so not at every step.
 STEPS_BETWEEN_AGREEMENTS = 16
@@ -341,6 +341,110 @@ class Run:
         return torch.tensor(value, dtype=dtype, device=self.fabric.device)
 
 
-def run_identity(task: Task, data: Data, config: TrainConfig) -> dict[str, Any]:
-    """All that decides the result of a run, as plain values: what its folder stands for."""
-    return {"n_samples": len(data), **task.identity(), **config.model_dump(mode="json")}
+@dataclass(frozen=True)
+class TrainResult:
+    """What a call of ``train`` leaves behind."""
+
+    folder: Path
+    history: list[dict[str, Any]]
+    """A record for each finished epoch."""
+    interrupted_by: str | None
+    """The signal that ended the run early; None for a finished run."""
+    is_new: bool = True
+    """False where the same run was there already, finished."""
+
+
+def run_task(
+    task: Task,
+    data: Data,
+    config: TrainConfig,
+    *,
+    out: str | Path,
+    held_out: Data | None = None,
+    resume: bool = False,
+    console: Console | None = None,
+    data_digest: str | None = None,
+) -> TrainResult:
+    """Train whatever a task says, in place, and leave it with its history in a run folder.
+
+    Args:
+        task: What learns, and how.
+        data: To learn from.
+        config: Optimiser, schedule and machine.
+        out: The run folder.
+        held_out: Measured after each epoch; a draw of the training data where absent.
+        resume: Continue from the last checkpoint.
+        console: Where progress is shown.
+        data_digest: Of the file that the data comes from, to be kept with the run.
+
+    Raises:
+        BlockingIOError: If another process is writing to the folder.
+    """
+    fabric = launched_fabric(config.training)
+    check_batch(len(data), config.training, n_ranks=fabric.world_size)
+    check(data)
+    if held_out is not None:
+        check(held_out)
+    folder = RunFolder(out)
+    # Of several processes only the first one writes.
+    with locked(folder.path) if fabric.is_global_zero else nullcontext():
+        made = []
+        if fabric.is_global_zero:
+            # Before the folder is claimed: what cannot be logged to leaves nothing behind.
+            made = loggers(config.training.loggers, folder.path)
+            identity = run_identity(task, data, config)
+            folder.claim(identity, resume=resume, data_digest=data_digest)
+        fabric.barrier()
+        run = Run(
+            fabric,
+            task,
+            data,
+            config,
+            folder=folder,
+            held_out=held_out or data,
+            console=console or Console(),
+            loggers=made,
+        )
+        # Layers that draw, such as dropout, use torch's own generator, which is given back after.
+        devices = [fabric.device] if fabric.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), run.interruption, run.display:
+            run.take_up()
+            while run.position.epoch < config.training.epochs:
+                if not _train_epoch(run):
+                    break
+                run.end_epoch()
+            else:
+                run.finish()
+    is_finished = run.position.epoch == config.training.epochs
+    return TrainResult(
+        folder.path,
+        run.position.history,
+        interrupted_by=None if is_finished else run.interruption.signal_name,
+    )
+
+
+def _train_epoch(run: Run) -> bool:
+    """Train on what is left of the running epoch; False if the run was asked to stop."""
+    run.task.module.train()
+    run.seed_layers()  # before anything is fetched: data may draw too
+    began = time.perf_counter()
+    for batch in run.batches_left():
+        run.seed_layers()
+        step_is_due = (run.position.batch + 1) % run.loop.accumulate == 0
+        with run.fabric.no_backward_sync(run.model, enabled=not step_is_due):
+            loss = run.task.learn(batch, run)
+        if run.count(loss):
+            _step(run)
+            if run.end_step(began):
+                return False
+            began = time.perf_counter()
+    return True
+
+
+def _step(run: Run) -> None:
+    for group in run.optimizer.param_groups:
+        group["lr"] = run.learning_rate(run.position.step)
+    if run.loop.clip_norm is not None:
+        run.fabric.clip_gradients(run.model, run.fabric_optimizer, max_norm=run.loop.clip_norm)
+    run.fabric_optimizer.step()
+    run.fabric_optimizer.zero_grad(set_to_none=True)
