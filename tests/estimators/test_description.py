@@ -62,7 +62,7 @@ def test_tiles_give_the_same(monkeypatch):
     rng = np.random.default_rng(0)
     many = rng.random((300, 7)) * (rng.random((300, 7)) < 0.3)
     unit = many / np.linalg.norm(many, axis=1, keepdims=True).clip(1e-12)
-    monkeypatch.setattr("nonneg.metrics.features._TILE_ENTRIES", 7 * 13)
+    monkeypatch.setattr("nonneg.metrics.inputs._TILE_ENTRIES", 7 * 13)
     for feature, description in enumerate(described(many, n_top=9)):
         assert list(description.top) == np.argsort(-unit[:, feature], kind="stable")[:9].tolist()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nonneg import metrics
-from nonneg.metrics import bootstrap, factors, features
+from nonneg.metrics import consistency, factors, inputs
 
 N, D = 40, 9
 Y = np.arange(N) % 4
@@ -82,19 +82,19 @@ def test_row_length_does_not_matter_to_sepin():
 def test_tiles_do_not_matter(name, monkeypatch):
     Z = sparse_features()
     expected = METRICS[name](Z, Y, OTHER)
-    monkeypatch.setattr(features, "_TILE_ENTRIES", 4 * D)
+    monkeypatch.setattr(inputs, "_TILE_ENTRIES", 4 * D)
     monkeypatch.setattr(factors, "_BLOCK_ENTRIES", 2 * N)
     for module, constant, size in (
         ("activity", "_TILE_ROWS", 7),
         ("purity", "_BLOCK_ENTRIES", 2 * N),
         ("correlation", "_BLOCK_COLUMNS", 4),
         ("correlation", "_BLOCK_ROWS", 7),
-        ("neighbours", "_QUERY_ROWS", 7),
-        ("neighbours", "_GALLERY_ROWS", 6),
-        ("neighbours", "_EXACT_ROWS", 5),
-        ("neighbours", "_EXACT_ENTRIES", 100),
-        ("drop_plain", "_STRIP_ENTRIES", 7 * N),
-        ("drop_strip", "_BLOCK_FEATURES", 4),
+        ("retrieval", "_QUERY_ROWS", 7),
+        ("retrieval", "_GALLERY_ROWS", 6),
+        ("retrieval", "_EXACT_ROWS", 5),
+        ("retrieval", "_EXACT_ENTRIES", 100),
+        ("_dropping.plain", "_STRIP_ENTRIES", 7 * N),
+        ("_dropping.plain", "_BLOCK_FEATURES", 4),
     ):
         monkeypatch.setattr(f"nonneg.metrics.{module}.{constant}", size)
     found = METRICS[name](Z, Y, OTHER)
@@ -123,5 +123,5 @@ def test_bootstrap_blocks_do_not_matter(monkeypatch):
     Z = sparse_features()
     settings = {"n_bootstrap": 7, "random_state": 3}
     expected = metrics.class_consistency(Z, Y, **settings).interval
-    monkeypatch.setattr(bootstrap, "_BLOCK_ENTRIES", 2 * N)
+    monkeypatch.setattr(consistency, "_BLOCK_ENTRIES", 2 * N)
     assert metrics.class_consistency(Z, Y, **settings).interval == pytest.approx(expected)

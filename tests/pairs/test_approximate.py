@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from nonneg.metrics.rows import unit_rows
+from nonneg.metrics.inputs import unit_rows
 from nonneg.pairs import nearest_neighbors, neighbours
 from nonneg.pairs import neighbours as approximate
 from nonneg.pairs.neighbours import approximate_neighbors

@@ -16,11 +16,8 @@ from scipy import sparse
 from nonneg.estimators.checking import check_none_missing
 from nonneg.estimators.vectors import from_torch
 from nonneg.metrics import ACTIVE_THRESHOLD
-from nonneg.metrics.checks import checked_count
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import FeatureLike, Features, checked_count, checked_features, unit_rows
 from nonneg.metrics.results import IntArray
-from nonneg.metrics.rows import unit_rows
 from nonneg.telling_words import check_texts, telling_words
 
 _WORD = re.compile(r"\w\w")

@@ -9,10 +9,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
-from nonneg.metrics.neighbours import nearest, nonzero_rows
-from nonneg.metrics.rows import unit_rows
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features, unit_rows
+from nonneg.metrics.retrieval import nearest, nonzero_rows
 
 _TILE_ROWS = 512
 

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from nonneg.metrics import ACTIVE_THRESHOLD
+from nonneg.metrics.inputs import unit_rows
 from nonneg.metrics.results import FloatArray
-from nonneg.metrics.rows import unit_rows
 
 
 def active_per_sample(features: Tensor) -> float:

@@ -9,8 +9,13 @@ import torch
 from nonneg.evaluation.folds import balanced_draw
 from nonneg.evaluation.probe import LinearProbe, fitted_probe
 from nonneg.evaluation.strengths import STRENGTHS
-from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    LabelLike,
+    checked_count,
+    checked_features,
+    checked_labels,
+)
 
 # The labels are too few to lay a fifth aside: each is judged by once and fitted to four times.
 N_FOLDS = 5

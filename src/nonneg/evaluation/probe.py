@@ -12,9 +12,14 @@ from nonneg.evaluation.solver_rows import DenseRows
 from nonneg.evaluation.standard_rows import column_scales, standard_rows
 from nonneg.evaluation.strengths import STRENGTHS, chosen_strength
 from nonneg.evaluation.thin_rows import fewer_columns
-from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    Features,
+    LabelLike,
+    checked_count,
+    checked_features,
+    checked_labels,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

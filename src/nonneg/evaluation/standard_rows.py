@@ -8,7 +8,7 @@ from scipy import sparse
 from torch import Tensor
 
 from nonneg.evaluation.solver_rows import DenseRows, Rows, SparseRows
-from nonneg.metrics.features import Features
+from nonneg.metrics.inputs import Features
 
 # No training entry is further than this many units from its column's mean.
 _FURTHEST = 50.0

@@ -1,20 +1,21 @@
 """Measurements of features: pure functions of features and, where they are needed, labels."""
 
-from nonneg.metrics.activation import ExpectedActivation, expected_activation, select
 from nonneg.metrics.activity import (
     ACTIVE_THRESHOLD,
     ActivePerSample,
+    ExpectedActivation,
     Sparsity,
     active_mask,
     active_per_sample,
     alive_features,
+    expected_activation,
+    select,
     sparsity,
 )
 from nonneg.metrics.consistency import ClassConsistency, class_consistency, class_entropy
 from nonneg.metrics.correlation import feature_correlation
 from nonneg.metrics.dci import DCI, completeness, dci, disentanglement
-from nonneg.metrics.factor_votes import FactorVote, beta_vae_score, factor_vae_score
-from nonneg.metrics.factors import FactorGap, mig, sap
+from nonneg.metrics.factors import FactorGap, FactorVote, beta_vae_score, factor_vae_score, mig, sap
 from nonneg.metrics.hierarchy import LabelLevel, label_level
 from nonneg.metrics.monosemanticity import Monosemanticity, monosemanticity
 from nonneg.metrics.purity import TopPurity, top_purity

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nonneg.metrics.checks import checked_count
+from nonneg.metrics.inputs import checked_count
 from nonneg.metrics.results import FloatArray, IntArray
 
 RandomState = int | np.random.Generator | None

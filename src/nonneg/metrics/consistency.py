@@ -1,16 +1,139 @@
-"""Does a feature stand for one class? Class consistency and the entropy of a feature's classes."""
+"""Class consistency: whether a feature stands for one class."""
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
-from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.bootstrap import consistency_interval
+from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_tiles, column_counts
 from nonneg.metrics.chance import RandomState, chance_purity
-from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
-from nonneg.metrics.class_counts import class_counts, consecutive_classes
-from nonneg.metrics.inputs import FeatureLike, checked_features
-from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    Features,
+    LabelLike,
+    checked_count,
+    checked_features,
+    checked_labels,
+)
+from nonneg.metrics.results import (
+    BoolArray,
+    FeatureMeasurement,
+    FloatArray,
+    IntArray,
+    mean_of_measured,
+)
+
+
+def class_counts(features: Features, classes: IntArray, threshold: float) -> IntArray:
+    """Active samples of each class and feature, ``(n_classes, n_features)``.
+
+    Rows are read in the order of their class, so that a tile holds few classes and the cost does
+    not grow with the number of classes.
+
+    Args:
+        features: ``(n_samples, n_features)``.
+        classes: ``(n_samples,)``, every number in ``[0, n_classes)`` occurring.
+        threshold: Of an active entry.
+    """
+    counts = np.zeros((int(classes.max()) + 1, features.n_features), dtype=np.int64)
+    order = np.argsort(classes, kind="stable")
+    ordered = classes[order]
+    for here, on in active_tiles(features, threshold, order):
+        starts = run_starts(ordered[here])
+        present = ordered[here][starts]
+        counts[present] += column_counts(on, starts)[:, : features.n_features]
+    return counts
+
+
+def run_starts(ordered: IntArray) -> IntArray:
+    """Where each run of equal numbers begins.
+
+    Example:
+        >>> run_starts(np.array([4, 4, 7, 7, 7, 9]))
+        array([0, 2, 5])
+    """
+    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return np.concatenate([[0], changes])
+
+
+def consecutive_classes(labels: IntArray) -> IntArray:
+    """The labels renumbered to 0, 1, … in their order, without gaps, ``(n_samples,)``.
+
+    Example:
+        >>> consecutive_classes(np.array([7, 3, 7]))
+        array([1, 0, 1])
+    """
+    return np.unique(labels, return_inverse=True)[1]
+
+
+_BLOCK_ENTRIES = 1 << 22
+
+
+def consistency_interval(
+    features: Features,
+    classes: IntArray,
+    measured: BoolArray,
+    *,
+    value: float,
+    threshold: float,
+    n_bootstrap: int,
+    confidence: float,
+    random_state: RandomState,
+) -> tuple[float, float]:
+    """The interval that class consistency is expected in, for other samples of the same size.
+
+    Samples are drawn with replacement. The share of the *commonest* class is biased upwards in
+    small samples, and more so in a resample, so the quantiles are taken of the deviation from the
+    resamples' mean and put around ``value``: the interval tells the spread, not the bias, which
+    the permuted-label null shows.
+    """
+    checked_count(n_bootstrap, name="n_bootstrap")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1")
+    rng = np.random.default_rng(random_state)
+    block = max(1, _BLOCK_ENTRIES // max(features.n_features, features.n_samples))
+    sizes = [min(block, n_bootstrap - start) for start in range(0, n_bootstrap, block)]
+    resampled = np.concatenate(
+        [_resampled(features, classes, measured, threshold, size, rng) for size in sizes]
+    )
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(resampled - resampled.mean(), [tail, 1 - tail])
+    return value + float(low), value + float(high)
+
+
+def _resampled(
+    features: Features,
+    classes: IntArray,
+    measured: BoolArray,
+    threshold: float,
+    size: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Class consistency of ``size`` resamples: a matrix product a class for all of them."""
+    n = features.n_samples
+    drawn = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
+    weights = torch.from_numpy(drawn).to(features.device, features.dtype)  # (size, n), class order
+    here, largest, total = (weights.new_zeros(size, features.n_features) for _ in range(3))
+    current = 0
+    order = np.argsort(classes, kind="stable")
+    ordered = classes[order]
+    for place, on in active_tiles(features, threshold, order):
+        bounds = [*(place.start + run_starts(ordered[place])), place.stop]
+        active = torch.from_numpy(on[:, : features.n_features]).to(weights)
+        for start, stop in itertools.pairwise(bounds):
+            if ordered[start] != current:
+                torch.maximum(largest, here, out=largest)
+                here.zero_()
+                current = ordered[start]
+            run = slice(start - place.start, stop - place.start)
+            counts = weights[:, start:stop] @ active[run]
+            here += counts
+            total += counts
+    torch.maximum(largest, here, out=largest)
+    keep = torch.from_numpy(measured).to(features.device) & (total > 0)
+    share = (largest / total.clamp(min=1)).where(keep, 0).double()
+    return (share.sum(dim=1) / keep.sum(dim=1).clamp(min=1)).cpu().numpy()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, mean_of_measured
 
 _BLOCK_COLUMNS = 512

@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
-from nonneg.metrics.checks import LabelLike, checked_choice, checked_factors
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    LabelLike,
+    checked_choice,
+    checked_factors,
+    checked_features,
+)
 from nonneg.metrics.results import FeatureMeasurement, FloatArray
 
 

@@ -7,9 +7,8 @@ import numpy as np
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.chance import RandomState
-from nonneg.metrics.checks import LabelLike
 from nonneg.metrics.consistency import ClassConsistency, class_consistency
-from nonneg.metrics.inputs import FeatureLike
+from nonneg.metrics.inputs import FeatureLike, LabelLike
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
 
 

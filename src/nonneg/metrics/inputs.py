@@ -1,14 +1,159 @@
-"""Which features may be measured? Finite matrices of real numbers, of any kind."""
+"""What metrics read: features of any kind by tiles, labels, counts and choices, all checked."""
 
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.metrics.features import Features, SparseRows
+from nonneg.metrics.results import FloatArray, IntArray
+
+# Squares of numbers in [1/safe, safe] neither vanish nor overflow, nor do sums of many of them.
+_SAFE = {
+    torch.float32: 1e15,
+    torch.float64: 1e140,
+    np.dtype(np.float32): 1e15,
+    np.dtype(np.float64): 1e140,
+}
+
+
+def row_lengths(rows: Tensor) -> Tensor:
+    """The Euclidean length of each row, ``(n, 1)``, exact for entries of any size.
+
+    A square overflows float32 from 1.8e19 and vanishes below 1e-23, so rows whose plain length
+    is outside a safe range are divided by their largest entry first.
+
+    Example:
+        >>> row_lengths(torch.tensor([[3e30, 4e30], [0.0, 0.0]]))
+        tensor([[5.0000e+30],
+                [0.0000e+00]])
+    """
+    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    safe = _SAFE[rows.dtype]
+    risky = ((lengths < 1 / safe) | (lengths > safe))[:, 0]
+    if bool(risky.any()):
+        extreme = rows[risky]
+        largest = extreme.abs().amax(dim=1, keepdim=True)
+        scaled = extreme / largest.where(largest > 0, 1)
+        lengths[risky] = largest * torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
+    return lengths
+
+
+def array_row_lengths(rows: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The same for a float array, on one thread, ``(n, 1)``."""
+    with np.errstate(over="ignore"):
+        lengths: NDArray[np.floating] = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    safe = _SAFE[lengths.dtype]
+    risky = ((lengths < 1 / safe) | (lengths > safe))[:, 0]
+    if risky.any():
+        lengths[risky] = row_lengths(torch.from_numpy(rows[risky])).numpy()
+    return lengths
+
+
+def unit_rows(rows: Tensor) -> Tensor:
+    """Each row scaled to length 1, ``(n, d)``; a row of zeros stays a row of zeros.
+
+    Example:
+        >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()[1]
+        [0.0, 0.0]
+    """
+    lengths = row_lengths(rows)
+    return rows / lengths.where(lengths > 0, 1)
+
+
+SparseRows = sparse.csr_array | sparse.csr_matrix
+
+_TILE_ENTRIES = 1 << 20  # 4 MB of float32: a tile stays in the cache between two operations
+
+
+@dataclass(frozen=True)
+class Features:
+    """Checked features that are read by tiles of rows, so that a pass never copies them whole.
+
+    Args:
+        source: The caller's own ``(n_samples, n_features)`` matrix; never written to.
+        dtype: What a tile is computed in: float64 for float64 input, float32 for the rest.
+        device: Where a tile lives.
+        lowest: The smallest entry.
+        highest: The largest entry.
+    """
+
+    source: Tensor | SparseRows
+    dtype: torch.dtype
+    device: torch.device
+    lowest: float
+    highest: float
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows there are."""
+        return int(self.source.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """How many columns there are."""
+        return int(self.source.shape[1])
+
+    @property
+    def signed(self) -> bool:
+        """Whether any entry is negative."""
+        return self.lowest < 0
+
+    @cached_property
+    def tile_rows(self) -> int:
+        """How many rows make a tile of a cache's size."""
+        return max(1, _TILE_ENTRIES // self.n_features)
+
+    def rows(self, which: slice | Tensor) -> Tensor:
+        """Some rows, dense; may share memory with the source, so it must not be written to."""
+        if isinstance(self.source, Tensor):
+            return self.source[which].to(self.dtype)
+        index = which if isinstance(which, slice) else which.numpy()
+        return torch.from_numpy(self.source[index].toarray()).to(self.dtype)
+
+    @cached_property
+    def array_dtype(self) -> np.dtype[np.floating]:
+        """The type of :meth:`array_rows`."""
+        return np.dtype(np.float64 if self.dtype == torch.float64 else np.float32)
+
+    def array_rows(
+        self, which: slice | IntArray, out: NDArray[np.floating]
+    ) -> NDArray[np.floating]:
+        """Some rows as a dense array; chosen rows go to ``out`` if they need no conversion."""
+        source = self.source
+        if isinstance(which, slice):
+            return self.rows(which).cpu().numpy()
+        if isinstance(source, Tensor) and source.is_cpu and source.dtype == self.dtype:
+            return np.take(source.numpy(), which, axis=0, out=out, mode="clip")
+        return self.rows(torch.from_numpy(which).to(self.device)).cpu().numpy()
+
+    def columns(self, which: slice | Tensor) -> Tensor:
+        """Some columns, dense; may share memory with the source, so it must not be written to."""
+        if isinstance(self.source, Tensor):
+            return self.source[:, which].to(self.dtype)
+        index = which if isinstance(which, slice) else which.numpy()
+        chosen: sparse.csc_array = self._by_column[:, index]  # type: ignore[index]
+        return torch.from_numpy(chosen.toarray()).to(self.dtype)
+
+    @cached_property
+    def _by_column(self) -> sparse.csc_array:
+        return sparse.csc_array(self.source)
+
+    def dense(self) -> Tensor:
+        """All rows; may share memory with the source, so it must not be written to."""
+        return self.rows(slice(None))
+
+    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        """All rows from first to last, a tile at a time."""
+        for start in range(0, self.n_samples, self.tile_rows):
+            rows = slice(start, min(start + self.tile_rows, self.n_samples))
+            yield rows, self.rows(rows)
+
 
 FeatureLike = ArrayLike | Tensor | SparseRows
 
@@ -128,3 +273,104 @@ def _raise_not_finite(features: Features, name: str) -> None:
                 f"{name} holds {float(tile[row, column])} in row {rows.start + row}, "
                 f"column {column}; features must be finite"
             )
+
+
+LabelLike = ArrayLike | Tensor
+
+
+def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> IntArray:
+    """Class numbers ``(n_samples,)``.
+
+    Raises:
+        TypeError: Labels that are not integers.
+        ValueError: Not one-dimensional, of another length than the features, or negative.
+
+    Example:
+        >>> checked_labels([0, 1, 1], 3)
+        array([0, 1, 1])
+    """
+    labels = _integers(y, name)
+    if labels.ndim != 1:
+        raise ValueError(f"{name} has shape {labels.shape}; pass one label a sample, (n_samples,)")
+    if len(labels) != n_samples:
+        raise ValueError(f"{name} has {len(labels)} labels for {n_samples} samples")
+    if labels.min() < 0:
+        raise ValueError(
+            f"{name} has the negative label {labels.min()} in row {int(labels.argmin())}; "
+            "leave unlabelled samples out and number the classes from 0"
+        )
+    return labels.astype(np.int64)
+
+
+def checked_factors(factors: LabelLike, n_samples: int) -> IntArray:
+    """The values of known factors, renumbered 0, 1, … in their order, ``(n_samples, n_factors)``.
+
+    Raises:
+        TypeError: Values that are not integers.
+        ValueError: Not a table, of another length than the features, or a factor of one value.
+
+    Example:
+        >>> checked_factors([[5, 0], [7, 1]], 2)
+        array([[0, 0],
+               [1, 1]])
+    """
+    table = _factor_table(factors, n_samples)
+    columns = [np.unique(column, return_inverse=True)[1] for column in table.T]
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def checked_quantities(factors: LabelLike, n_samples: int) -> FloatArray:
+    """The values of known factors as the numbers that they are, ``(n_samples, n_factors)``.
+
+    Raises:
+        TypeError: Values that are not integers.
+        ValueError: As for :func:`checked_factors`.
+
+    Example:
+        >>> checked_quantities([[5, 0], [7, 1]], 2)
+        array([[5., 0.],
+               [7., 1.]])
+    """
+    return _factor_table(factors, n_samples).astype(np.float64)
+
+
+def checked_count(count: int, *, name: str, limit: int | None = None, limited_by: str = "") -> int:
+    """A whole number of at least 1 and at most the limit; else an error that names the limit."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer):
+        raise TypeError(f"{name} is {count!r}; pass a whole number")
+    if count < 1:
+        raise ValueError(f"{name} is {count}; it must be at least 1")
+    if limit is not None and count > limit:
+        raise ValueError(f"{name} is {count}, more than {limit}, {limited_by}")
+    return int(count)
+
+
+def checked_choice(key: str, known: tuple[str, ...], name: str) -> str:
+    """One of the known keys; else an error that lists them."""
+    if key not in known:
+        raise ValueError(f"unknown {name} {key!r}; known: {', '.join(known)}")
+    return key
+
+
+def _factor_table(factors: LabelLike, n_samples: int) -> NDArray[np.integer]:
+    table = _integers(factors, "factors")
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"factors has shape {table.shape}; pass (n_samples, n_factors)")
+    if len(table) != n_samples:
+        raise ValueError(f"factors has {len(table)} rows for {n_samples} samples")
+    for number, column in enumerate(table.T):
+        if (column == column[0]).all():
+            raise ValueError(
+                f"factor {number} has the same value in every row; leave its column out"
+            )
+    return table
+
+
+def _integers(values: LabelLike, name: str) -> NDArray[np.integer]:
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if array.dtype.kind not in "iub":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}, not integers; "
+            "number the values with np.unique(…, return_inverse=True)"
+        )
+    return array

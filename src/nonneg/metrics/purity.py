@@ -8,12 +8,17 @@ from torch import Tensor
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.chance import RandomState, chance_purity
-from nonneg.metrics.checks import LabelLike, checked_count, checked_labels
-from nonneg.metrics.class_counts import consecutive_classes
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.consistency import consecutive_classes
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    Features,
+    LabelLike,
+    checked_count,
+    checked_features,
+    checked_labels,
+    row_lengths,
+)
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
-from nonneg.metrics.rows import row_lengths
 
 _BLOCK_ENTRIES = 1 << 20
 

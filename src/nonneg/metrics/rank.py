@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray, Measurement
 
 _STEP = 4096

@@ -8,17 +8,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
-from nonneg.metrics.checks import checked_choice, checked_count
-from nonneg.metrics.drop_plain import drop_each, drop_from_positives
-from nonneg.metrics.drop_renormalised import (
+from nonneg.metrics._dropping.plain import drop_each, drop_from_positives
+from nonneg.metrics._dropping.renormalised import (
     drop_each_renormalised,
     drop_from_positives_renormalised,
 )
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    Features,
+    checked_choice,
+    checked_count,
+    checked_features,
+    unit_rows,
+)
 from nonneg.metrics.results import FeatureMeasurement
-from nonneg.metrics.rows import unit_rows
 
 Convention = Literal["plain", "renormalised"]
 Negatives = Literal["both", "cross"]

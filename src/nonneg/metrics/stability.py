@@ -8,8 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.correlation import cosine_block, unit_column_blocks
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray
 
 

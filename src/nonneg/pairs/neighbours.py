@@ -7,8 +7,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from nonneg.metrics.inputs import checked_features
-from nonneg.metrics.rows import unit_rows
+from nonneg.metrics.inputs import checked_features, unit_rows
 from nonneg.pairs.protocol import Batch
 
 _TILE_ENTRIES = 1 << 26  # cosines held at once: 256 MB of float32

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg.metrics import ACTIVE_THRESHOLD
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
 from nonneg.metrics.results import IntArray
-from nonneg.metrics.rows import unit_rows
 
 SCALE = 32767
 # About 16 MB of a page.

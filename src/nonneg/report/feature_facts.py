@@ -8,11 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg.metrics import ACTIVE_THRESHOLD
-from nonneg.metrics.class_counts import class_counts
-from nonneg.metrics.features import Features
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.consistency import class_counts
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features, row_lengths
 from nonneg.metrics.results import FloatArray, IntArray
-from nonneg.metrics.rows import row_lengths
 
 N_BINS = 20
 N_BANDS = 5

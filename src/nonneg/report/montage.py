@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nonneg import io as files
-from nonneg.metrics.rows import unit_rows
+from nonneg.metrics.inputs import unit_rows
 
 
 def top_samples(features: Tensor, n_top: int) -> Tensor:

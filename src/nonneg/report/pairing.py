@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg.evaluation.figure import Figure, Figures
-from nonneg.metrics.inputs import FeatureLike, checked_features
+from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
 from nonneg.metrics.results import FloatArray, IntArray
-from nonneg.metrics.rows import unit_rows
 from nonneg.report.samples import drawn
 
 # Every caption is held against every sample, so that time grows with the square.

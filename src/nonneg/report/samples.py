@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.metrics.checks import LabelLike, checked_labels
-from nonneg.metrics.features import SparseRows
-from nonneg.metrics.inputs import FeatureLike
+from nonneg.metrics.inputs import FeatureLike, LabelLike, SparseRows, checked_labels
 from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.telling_words import check_texts
 

@@ -1,4 +1,4 @@
-"""What does InfoNCE lose without a feature? The same, with rows re-normalised after the drop.
+"""InfoNCE without each feature in turn, rows re-normalised after the drop.
 
 Without feature i a row has the length ``ρ_r = sqrt(1 - a_ri²)``, so the logit of every pair in
 which either has the feature on becomes ``(cos_rc - a_ri c_ci) / (ρ_r ρ_c T)``. A row that has no

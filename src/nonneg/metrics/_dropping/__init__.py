@@ -1,0 +1,1 @@
+"""The kernels of SEPIN: InfoNCE without each feature in turn."""
