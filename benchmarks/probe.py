@@ -15,7 +15,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from nonneg.evaluation.probe import LinearProbe, fitted_probe
+from nonneg.evaluation.probe.linear import LinearProbe, fitted_probe
 
 Result = TypeVar("Result")
 N_SAMPLES = 50_000

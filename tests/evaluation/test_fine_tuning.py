@@ -7,7 +7,7 @@ from nonneg import Encoder, EncoderSettings
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
 from nonneg.evaluation import fine_tune
-from nonneg.evaluation.settings import FineTuneSettings
+from nonneg.evaluation.subject import FineTuneSettings
 from nonneg.head.projector import ProjectorSettings
 
 LABELS = torch.arange(60) % 3

@@ -18,7 +18,7 @@ from nonneg.data import Data, VectorData, read_vectors
 from nonneg.data.feature_file import write_feature_parts
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
-from nonneg.evaluation.sharding import encoded_together
+from nonneg.evaluation.subject import encoded_together
 from nonneg.experiments import is_fitted, run_encoder
 from nonneg.training import join_processes
 

@@ -5,13 +5,18 @@ from nonneg.evaluation.few_labels import FewLabelResult, few_label_probe
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.fine_tuning import FineTuned, fine_tune
 from nonneg.evaluation.neighbours import KnnResult, knn_accuracy, knn_probe
-from nonneg.evaluation.probe import LinearProbe, ProbeResult, fitted_probe, linear_probe
+from nonneg.evaluation.probe.linear import LinearProbe, ProbeResult, fitted_probe, linear_probe
+from nonneg.evaluation.readability import Summary, summary
 from nonneg.evaluation.robustness import Robustness, robustness
 from nonneg.evaluation.sections import SECTIONS
 from nonneg.evaluation.selection import SelectionRow, selection_table
-from nonneg.evaluation.settings import EvaluationSettings, FineTuneSettings
-from nonneg.evaluation.subject import Known, NotMeasurableError, Subject
-from nonneg.evaluation.summary import Summary, summary
+from nonneg.evaluation.subject import (
+    EvaluationSettings,
+    FineTuneSettings,
+    Known,
+    NotMeasurableError,
+    Subject,
+)
 
 __all__ = [
     "SECTIONS",

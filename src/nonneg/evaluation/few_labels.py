@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from nonneg.evaluation.folds import balanced_draw
-from nonneg.evaluation.probe import LinearProbe, fitted_probe
-from nonneg.evaluation.strengths import STRENGTHS
+from nonneg.evaluation.probe.linear import LinearProbe, fitted_probe
+from nonneg.evaluation.probe.penalty import STRENGTHS, balanced_draw
 from nonneg.metrics.inputs import (
     FeatureLike,
     LabelLike,
@@ -76,7 +75,7 @@ def few_label_probe(
         test_labels: ``(m,)``.
         label_rate: In (0, 1].
         n_draws: How often to draw; draws may share samples.
-        strengths: See :func:`~nonneg.evaluation.probe.fitted_probe`.
+        strengths: See :func:`~nonneg.evaluation.probe.linear.fitted_probe`.
         seed: Of the draws.
 
     Example:

@@ -12,7 +12,7 @@ from torch import nn
 
 from nonneg.data import Data
 from nonneg.encoder import Encoder
-from nonneg.evaluation.settings import FineTuneSettings
+from nonneg.evaluation.subject import FineTuneSettings
 from nonneg.training import (
     Classifier,
     LoopSettings,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from nonneg.data import Data
 from nonneg.encoder import Encoder
 from nonneg.evaluation.corruptions import CORRUPTIONS, DRAWINGS, Corrupted
-from nonneg.evaluation.probe import LinearProbe
-from nonneg.evaluation.sharding import encoded_together
+from nonneg.evaluation.probe.linear import LinearProbe
+from nonneg.evaluation.subject import encoded_together
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from nonneg.evaluation.few_labels import few_label_probe
 from nonneg.evaluation.figure import Beside, Figure, Figures
 from nonneg.evaluation.fine_tuning import fine_tune
 from nonneg.evaluation.neighbours import knn_probe
-from nonneg.evaluation.probe import fitted_probe
+from nonneg.evaluation.probe.linear import fitted_probe
 from nonneg.evaluation.readability import hierarchy, properties
 from nonneg.evaluation.robustness import robustness
 from nonneg.evaluation.selection import selection_table

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nonneg import metrics
 from nonneg.encoder import Encoded
-from nonneg.evaluation.probe import fitted_probe
+from nonneg.evaluation.probe.linear import fitted_probe
 from nonneg.evaluation.subject import Known, NotMeasurableError
 
 RANKINGS = ("random", "ea_signed", "ea_rectified")

@@ -1,19 +1,136 @@
-"""What is evaluated? An encoder with its data, each set encoded once and only when asked for."""
+"""The subject of an evaluation: an encoder with its data, encoded once and only when asked for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Literal
 
 import torch
+import torch.distributed as dist
+from pydantic import Field
 from torch import Tensor
 
 from nonneg.data import Data, subset
 from nonneg.data.dataset import permutation
 from nonneg.encoder import Encoded, Encoder
-from nonneg.evaluation.settings import EvaluationSettings
-from nonneg.evaluation.sharding import encoded_together
+from nonneg.losses.distributed import has_processes
 from nonneg.pairs import Batch, Draws, Pairs, two_views
+from nonneg.settings import Settings
 from nonneg.training import Classifier, View, as_it_is
+
+Rate = Annotated[float, Field(gt=0, le=1)]
+# A whole number is a number of features; a share below 1 is a share of the features alive.
+Size = Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)]
+Layers = Annotated[tuple[Literal["hidden", "features"], ...], Field(min_length=1)]
+
+
+class FineTuneSettings(Settings):
+    """How a whole network is trained on with labels."""
+
+    epochs: int = Field(default=10, ge=1)
+    """How often every training sample is seen, in one view."""
+    batch_size: int = Field(default=256, ge=2)
+    """Samples a step."""
+    lr: float = Field(default=1e-3, gt=0, le=1e4)
+    """Learning rate of AdamW at its peak."""
+    weight_decay: float = Field(default=1e-4, ge=0)
+    """How strongly weights are drawn to zero."""
+    warmup_epochs: float = Field(default=1.0, ge=0)
+    """Linear from zero to the peak; cosine to zero afterwards."""
+
+
+class EvaluationSettings(Settings):
+    """What is measured, on how many samples, with which seed."""
+
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Of permutations, draws of labels and features, corruptions and views."""
+    train_samples: int | None = Field(default=None, ge=2)
+    """Training samples that probes, voters and rankings learn from; None means all of them."""
+    probed: Layers = ("hidden", "features")
+    """Layers that linear probes read, here and on another set."""
+    top: int = Field(default=20, ge=1)
+    """The m of top purity; also the least number of active samples of a feature that counts."""
+    k: int = Field(default=10, ge=1)
+    """Neighbours in retrieval."""
+    n_voters: int = Field(default=20, ge=1)
+    """Neighbours that vote in the k-NN classifier."""
+    n_permutations: int = Field(default=20, ge=1)
+    """Of the labels, for what chance would give."""
+    n_bootstrap: int = Field(default=200, ge=2)
+    """Draws behind an interval."""
+    label_rates: tuple[Rate, ...] = (0.01, 0.1)
+    """Shares of the training labels for the few-label probe."""
+    n_draws: int = Field(default=5, ge=1)
+    """Of few labels, and of random features in selection."""
+    sepin_samples: int = Field(default=5000, ge=2)
+    """Test samples whose two views SEPIN compares."""
+    selection: tuple[Size, ...] = (0.5, 0.25, 0.125)
+    """How many features are kept: a number of them, or a share of those alive."""
+    selection_samples: int = Field(default=10_000, ge=2)
+    """Training samples that features are ranked on and probes of selection are fitted to."""
+    robustness_samples: int = Field(default=2000, ge=1)
+    """Test samples that are corrupted, each in every way."""
+    severities: tuple[Annotated[int, Field(ge=1, le=5)], ...] = (1, 2, 3, 4, 5)
+    """How strongly they are corrupted."""
+    fine_tune: FineTuneSettings = FineTuneSettings()
+
+
+def encoded_together(
+    encoder: Encoder,
+    data: Data,
+    batch_size: int = 512,
+    *,
+    after: Callable[[int], None] = lambda _: None,
+) -> Encoded:
+    """What ``encoder.encode`` gives, computed by all processes; all of them have to call it.
+
+    Batches are cut as one process would cut them, so that the result is the same bit by bit on
+    devices of one kind. Without processes it is ``encoder.encode``.
+
+    Args:
+        encoder: The same in every process.
+        data: The same in every process.
+        batch_size: How many samples go through at once.
+        after: Told the number of samples of each batch that this process has done.
+    """
+    if not has_processes():
+        return encoder.encode(data, batch_size, after=after)
+    batches = torch.arange(len(data)).split(batch_size)
+    n_ranks, rank = dist.get_world_size(), dist.get_rank()
+    share = -(-len(batches) // n_ranks)
+    parts = []
+    for owner in range(n_ranks):
+        rows = batches[owner * share : (owner + 1) * share]
+        indices = torch.cat(rows) if rows else torch.arange(0)
+        if not len(indices):
+            continue
+        part = (
+            encoder.encode(subset(data, indices), batch_size, after=after)
+            if owner == rank
+            else _empty(encoder, len(indices))
+        )
+        parts.append((owner, part))
+    return Encoded(*(torch.cat(column) for column in zip(*map(_shared, parts), strict=True)))
+
+
+def _empty(encoder: Encoder, n: int) -> Encoded:
+    """Room for what another process computes."""
+    dtype = next(encoder.projector.parameters()).dtype
+    widths = (encoder.hidden_size, encoder.n_features, encoder.n_features)
+    return Encoded(*(torch.empty(n, width, dtype=dtype) for width in widths))
+
+
+def _shared(owned: tuple[int, Encoded]) -> list[Tensor]:
+    """The part of its owner, in every process."""
+    owner, part = owned
+    # NCCL moves what is on the device; what is shared here goes through it and back.
+    device = torch.device("cuda") if dist.get_backend() == "nccl" else torch.device("cpu")
+    tensors = [column.contiguous().to(device) for column in part]
+    for tensor in tensors:
+        dist.broadcast(tensor, src=owner)
+    return [tensor.cpu() for tensor in tensors]
+
 
 AT_ONCE = 512  # samples whose inputs or views are in memory together
 

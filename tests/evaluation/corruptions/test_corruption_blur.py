@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from nonneg.evaluation.corruptions.blur import (
+from nonneg.evaluation.corruptions.kinds import (
     RADIUS,
     TRAVEL,
     defocus_blur,

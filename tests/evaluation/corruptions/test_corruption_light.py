@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nonneg.evaluation.corruptions.light import (
+from nonneg.evaluation.corruptions.kinds import (
     BRIGHTNESS,
     CONTRAST,
     FOG,

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from nonneg.evaluation.corruptions.noise import (
+from nonneg.evaluation.corruptions.kinds import (
     IMPULSE_RATE,
     PHOTONS,
     STD,

@@ -1,4 +1,4 @@
-from nonneg.evaluation.corruptions.streams import Stream
+from nonneg.evaluation.corruptions.pixels import Stream
 from nonneg.pairs.view_settings import VIEW_STREAMS
 
 

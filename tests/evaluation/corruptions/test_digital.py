@@ -6,7 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
-from nonneg.evaluation.corruptions.digital import BLOCK_EXCESS, jpeg, jpeg_quality, pixelate
+from nonneg.evaluation.corruptions.kinds import BLOCK_EXCESS, jpeg, jpeg_quality, pixelate
 from nonneg.pairs import Draws
 
 BYTES = torch.randint(

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from nonneg.evaluation.corruptions import CORRUPTIONS
-from nonneg.evaluation.corruptions.elastic import SHIFT
+from nonneg.evaluation.corruptions.kinds import SHIFT
 from nonneg.pairs import Draws
 
 elastic = CORRUPTIONS["elastic"]

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nonneg.evaluation.corruptions.fields import clouds, n_cloud_numbers, smooth_field
+from nonneg.evaluation.corruptions.pixels import clouds, n_cloud_numbers, smooth_field
 
 UNIFORM = torch.rand(50, 10_000, generator=torch.Generator().manual_seed(0))
 

@@ -1,9 +1,14 @@
 """Images as they should not be: damaged, drawn or repainted, to see what features withstand."""
 
-from nonneg.evaluation.corruptions.corrupted import DRAWINGS, Corrupted, names
+from nonneg.evaluation.corruptions.corrupted import (
+    CORRUPTIONS,
+    DRAWINGS,
+    Corrupted,
+    Corruption,
+    names,
+)
 from nonneg.evaluation.corruptions.drawing import sketch, stylised
-from nonneg.evaluation.corruptions.severity import N_SEVERITIES
-from nonneg.evaluation.corruptions.table import CORRUPTIONS, Corruption
+from nonneg.evaluation.corruptions.pixels import N_SEVERITIES
 
 __all__ = [
     "CORRUPTIONS",

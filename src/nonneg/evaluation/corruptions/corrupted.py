@@ -1,16 +1,57 @@
-"""How is a data set corrupted? On the fly: each image when it is fetched, always the same way."""
+"""Corrupted data sets: each image when it is fetched, always the same way."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from nonneg.data import Data
 from nonneg.evaluation.corruptions.drawing import sketch, stylised
-from nonneg.evaluation.corruptions.severity import check_severity
-from nonneg.evaluation.corruptions.table import CORRUPTIONS
+from nonneg.evaluation.corruptions.kinds import (
+    brightness,
+    contrast,
+    defocus_blur,
+    elastic,
+    fog,
+    gaussian_noise,
+    impulse_noise,
+    jpeg,
+    motion_blur,
+    pixelate,
+    shot_noise,
+)
+from nonneg.evaluation.corruptions.pixels import check_severity
 from nonneg.pairs import Draws
 from nonneg.settings import nearest
+
+
+class Corruption(Protocol):
+    """Damage to images that keeps their shape and type; the given images are not changed."""
+
+    def __call__(self, images: Tensor, *, severity: int, draws: Draws) -> Tensor:
+        """Damaged images ``(n, c, h, w)``, each depending on itself and its own draws alone."""
+        ...
+
+
+CORRUPTIONS: Mapping[str, Corruption] = MappingProxyType(
+    {
+        "gaussian_noise": gaussian_noise,
+        "shot_noise": shot_noise,
+        "impulse_noise": impulse_noise,
+        "defocus_blur": defocus_blur,
+        "motion_blur": motion_blur,
+        "contrast": contrast,
+        "brightness": brightness,
+        "fog": fog,
+        "pixelate": pixelate,
+        "jpeg": jpeg,
+        "elastic": elastic,
+    }
+)
+
 
 # Beside those of ``CORRUPTIONS``, and of one strength only.
 DRAWINGS = ("sketch", "stylised")

@@ -6,9 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nonneg.evaluation.corruptions.pixels import as_floats, as_given, luminance
-from nonneg.evaluation.corruptions.severity import short_side
-from nonneg.evaluation.corruptions.streams import Stream
+from nonneg.evaluation.corruptions.pixels import Stream, as_floats, as_given, luminance, short_side
 from nonneg.pairs import Draws
 from nonneg.pairs.rendering import check_images
 

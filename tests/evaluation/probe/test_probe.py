@@ -6,10 +6,9 @@ import torch
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from nonneg.evaluation.probe import fitted_probe, linear_probe
-from nonneg.evaluation.solver_rows import DenseRows, SparseRows
-from nonneg.evaluation.standard_rows import column_scales, standard_rows
-from nonneg.evaluation.strengths import STRENGTHS
+from nonneg.evaluation.probe.linear import fitted_probe, linear_probe
+from nonneg.evaluation.probe.matrix import DenseRows, SparseRows, column_scales, standard_rows
+from nonneg.evaluation.probe.penalty import STRENGTHS
 from nonneg.metrics.inputs import checked_features
 
 

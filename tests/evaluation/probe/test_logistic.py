@@ -6,9 +6,8 @@ import torch
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from nonneg.evaluation.logistic import LogisticFit, logistic_fit
-from nonneg.evaluation.solver_rows import DenseRows, SparseRows
-from nonneg.evaluation.thin_rows import fewer_columns
+from nonneg.evaluation.probe.logistic import LogisticFit, logistic_fit
+from nonneg.evaluation.probe.matrix import DenseRows, SparseRows, fewer_columns
 
 
 def blobs(n, d, n_classes, seed=0, spread=1.5, dtype=torch.float64):

@@ -1,11 +1,11 @@
-"""Which weights separate the classes best? Multinomial logistic regression, to convergence."""
+"""Multinomial logistic regression, solved to convergence."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nonneg.evaluation.solver_rows import Rows
+from nonneg.evaluation.probe.matrix import Rows
 
 _MEMORY = 10
 _MAX_STEPS = 500

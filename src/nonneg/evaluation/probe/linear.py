@@ -1,4 +1,4 @@
-"""How much of the classes can a linear classifier read off? The linear probe."""
+"""The linear probe: how much of the classes a linear classifier can read off."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from nonneg.evaluation.folds import Fold, left_out
-from nonneg.evaluation.logistic import LogisticFit, logistic_fit
-from nonneg.evaluation.solver_rows import DenseRows
-from nonneg.evaluation.standard_rows import column_scales, standard_rows
-from nonneg.evaluation.strengths import STRENGTHS, chosen_strength
-from nonneg.evaluation.thin_rows import fewer_columns
+from nonneg.evaluation.probe.logistic import LogisticFit, logistic_fit
+from nonneg.evaluation.probe.matrix import DenseRows, column_scales, fewer_columns, standard_rows
+from nonneg.evaluation.probe.penalty import STRENGTHS, Fold, chosen_strength, left_out
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
@@ -149,7 +146,7 @@ def fitted_probe(
     """A linear classifier to apply to as many sets as one likes.
 
     Columns are scaled to mean 0 and variance 1 by the training samples (see
-    :func:`~nonneg.evaluation.standard_rows.column_scales` for rare features); constant columns are
+    :func:`~nonneg.evaluation.probe.matrix.column_scales` for rare features); constant columns are
     not used. The strength is chosen on a share of every class, then the classifier is fitted to
     all samples. Solved with all samples at once, so that the result depends on no learning rate or
     batch order. A class of one sample is always fitted to and never judged by.

@@ -2,7 +2,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.evaluation.folds import balanced_draw, left_out, stratified_draw, stratified_folds
+from nonneg.evaluation.probe.penalty import (
+    balanced_draw,
+    left_out,
+    stratified_draw,
+    stratified_folds,
+)
 
 SIZES = st.lists(st.integers(1, 12), min_size=2, max_size=5)
 

@@ -1,0 +1,1 @@
+"""The linear probe: multinomial logistic regression on features, solved to convergence."""
