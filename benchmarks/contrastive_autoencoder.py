@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from torch import Tensor
 
 from benchmarks.embedding_sets import Vectors
-from nonneg.estimators.schedule import rate_factor
+from nonneg.estimators.fit import rate_factor
 from nonneg.pairs import nearest_neighbors
 
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from torch import Tensor
 
 from benchmarks.embedding_sets import Vectors
-from nonneg.estimators.schedule import rate_factor
+from nonneg.estimators.fit import rate_factor
 
 # A feature that was off for so many steps is dead and learns from what the others leave over.
 _DEAD_AFTER = 30

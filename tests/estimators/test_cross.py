@@ -15,8 +15,9 @@ from sklearn.pipeline import make_pipeline
 
 import nonneg
 from nonneg import Encoder, metrics
-from nonneg.estimators import CrossNCL, heads
-from nonneg.estimators.projection import Projection
+from nonneg.estimators import CrossNCL
+from nonneg.estimators import fit as heads
+from nonneg.estimators.axes import Projection
 
 N_KINDS, N_THINGS, N_EACH = 12, 240, 3
 QUICK = {"n_components": 64, "hidden": 32, "batch_size": 128, "max_steps": 200}

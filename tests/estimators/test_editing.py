@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nonneg.estimators.editing import edited, nearest_samples
+from nonneg.estimators.reading import edited, nearest_samples
 
 Z = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]], dtype=np.float32)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.estimators.explanation import explanation
+from nonneg.estimators.reading import explanation
 
 ROWS = st.lists(st.floats(0, 10, width=32), min_size=4, max_size=4)
 

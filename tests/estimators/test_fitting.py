@@ -3,9 +3,7 @@ import pytest
 import torch
 
 from nonneg import NCL
-from nonneg.estimators.fitting import _batches
-from nonneg.estimators.heads import FitSettings
-from nonneg.estimators.schedule import rate_factor, step_budget
+from nonneg.estimators.fit import FitSettings, _batches, rate_factor, step_budget
 
 
 @pytest.mark.parametrize(

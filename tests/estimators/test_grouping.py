@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nonneg.estimators.grouping import grouped_batches, spread_order
+from nonneg.estimators.cross import grouped_batches, spread_order
 
 
 def generator(seed=0):

@@ -3,9 +3,15 @@ import pytest
 import torch
 from scipy import sparse
 
-from nonneg.estimators import denoising, projection, vectors
-from nonneg.estimators.denoising import fitted_projection, kept_axes, neighbor_correlation
-from nonneg.estimators.projection import principal_axes
+from nonneg.estimators import axes as denoising
+from nonneg.estimators import axes as projection
+from nonneg.estimators import vectors
+from nonneg.estimators.axes import (
+    fitted_projection,
+    kept_axes,
+    neighbor_correlation,
+    principal_axes,
+)
 from nonneg.estimators.vectors import check_finite, tiles
 
 RNG = np.random.default_rng(0)

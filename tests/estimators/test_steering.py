@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from nonneg.estimators.steering import above_threshold, active_per_sample, raise_bias, row_threshold
+from nonneg.estimators.output import above_threshold, active_per_sample, raise_bias, row_threshold
 
 
 def test_active_is_counted_after_scaling_rows():

@@ -2,10 +2,9 @@
 
 from nonneg.estimators.cross import CrossNCL
 from nonneg.estimators.description import FeatureDescription
-from nonneg.estimators.editing import Found, nearest_samples
-from nonneg.estimators.explanation import Explanation, SharedFeature
 from nonneg.estimators.graph import GraphNCL
 from nonneg.estimators.ncl import NCL
+from nonneg.estimators.reading import Explanation, Found, SharedFeature, nearest_samples
 
 __all__ = [
     "NCL",

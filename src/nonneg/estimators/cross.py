@@ -1,26 +1,140 @@
-"""What do two kinds of vectors share? ``CrossNCL``: features that mean one thing on both sides."""
+"""``CrossNCL``: features that mean one thing for two kinds of vectors."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from nonneg.encoder import Encoder
-from nonneg.estimators.checking import (
+from nonneg.estimators.axes import fitted_projection
+from nonneg.estimators.fit import (
+    FitSettings,
+    Head,
+    LearntSide,
+    Record,
+    Views,
+    fit_heads,
+    fit_settings,
+    hidden_vectors,
+    learnt_side,
+    new_encoder,
+    progress_bar,
+)
+from nonneg.estimators.fitted import FittedFeatures, n_axes
+from nonneg.estimators.output import features_of
+from nonneg.estimators.parameters import CrossSettings
+from nonneg.estimators.reading import ReadableSides
+from nonneg.estimators.vectors import (
     checked_pairs,
     checked_partners,
     checked_vectors,
     group_numbers,
 )
-from nonneg.estimators.cross_learning import learn_across
-from nonneg.estimators.fitted import FittedFeatures, n_axes
-from nonneg.estimators.output import features_of
-from nonneg.estimators.reading import ReadableSides
-from nonneg.estimators.settings import CrossSettings
+
+
+def grouped_batches(
+    groups: Tensor, batch_size: int, n_steps: int, generator: torch.Generator
+) -> Iterator[Tensor]:
+    """The sample numbers of each step, int64 ``(batch_size,)``; at least two groups in each.
+
+    Each epoch has an order of its own; what is left over at its end waits a turn, and so does a
+    batch of one group, which has nothing to tell apart.
+
+    Args:
+        groups: The number of each sample's group ``(n,)``, at least two of them.
+        batch_size: From 2 to n.
+        n_steps: Batches in all.
+        generator: Draws the orders.
+    """
+    n_given = 0
+    while n_given < n_steps:
+        for batch in spread_order(groups, generator).split(batch_size):
+            several = bool((groups[batch] != groups[batch[0]]).any())
+            if len(batch) == batch_size and several and n_given < n_steps:
+                n_given += 1
+                yield batch
+
+
+def spread_order(groups: Tensor, generator: torch.Generator) -> Tensor:
+    """All samples in random order, the members of each group far apart, int64 ``(n,)``.
+
+    The epoch is cut into as many parts as a group has members, and one of them stands at a random
+    place of each part. So a batch seldom holds two captions of one image, which would be lost as
+    negatives of each other, and no image comes up more often than the others.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> order = spread_order(torch.tensor([0, 0, 1, 1, 2, 2]), generator)
+        >>> sorted((order // 2)[:3].tolist())  # the first half has one of each group
+        [0, 1, 2]
+    """
+    n = len(groups)
+    shuffled = torch.randperm(n, generator=generator)
+    by_group = shuffled[groups[shuffled].argsort(stable=True)]
+    _, sizes = groups[by_group].unique_consecutive(return_counts=True)
+    first = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+    part = torch.arange(n) - first  # 0, 1, … among the members of a group
+    place = (part + torch.rand(n, generator=generator, dtype=torch.float64)) / (
+        sizes.repeat_interleave(sizes)
+    )
+    return by_group[place.argsort()]
+
+
+def learn_across(
+    X: Any,  # noqa: ANN401
+    y: Any,  # noqa: ANN401
+    groups: Tensor,
+    settings: CrossSettings,
+    seed: int,
+) -> tuple[tuple[LearntSide, LearntSide], list[Record]]:
+    """Features that mean the same on both sides of pairs, and records of the training.
+
+    Args:
+        X: Checked vectors ``(n, d)``: an array, a memory map or SciPy CSR.
+        y: Their partners ``(n, d_y)``.
+        groups: ``(n,)``; pairs of the same number are no negatives of each other.
+        settings: How.
+        seed: Of everything drawn; torch's own generator is left alone.
+    """
+    heads = []
+    for name, vectors, of_side in (("X", X, seed), ("y", y, seed + 1)):
+        projection = fitted_projection(vectors, settings.denoise, seed, name)
+        encoder = new_encoder(projection, settings, of_side)
+        heads.append(Head(encoder, hidden_vectors(vectors, projection, settings)))
+    steps = fit_settings(settings, len(groups), seed)
+    generator = torch.Generator().manual_seed(seed)
+    views = _views(heads, groups, steps, settings.noise, generator)
+    with progress_bar(steps.n_steps, shown=settings.verbose > 0) as progress:
+        history = fit_heads(heads, views, steps, generator, progress)
+    target = settings.target_active
+    x_side, y_side = (learnt_side(head.encoder, head.hidden, target, seed) for head in heads)
+    return (x_side, y_side), history
+
+
+def _views(
+    heads: list[Head],
+    groups: Tensor,
+    settings: FitSettings,
+    noise: float,
+    generator: torch.Generator,
+) -> Iterator[Views]:
+    """Both sides of the pairs of each step, disturbed by noise."""
+    batches = grouped_batches(groups, settings.batch_size, settings.n_steps, generator)
+    for indices in batches:
+        inputs = []
+        for head in heads:
+            part = head.hidden[indices.to(head.hidden.device)]
+            if noise > 0:
+                part = part + noise * torch.randn(part.shape, generator=generator).to(part.device)
+            inputs.append(part)
+        yield Views(tuple(inputs), groups[indices].to(inputs[0].device))
+
 
 FeatureArray = NDArray[np.float32] | sparse.csr_array
 

@@ -10,14 +10,13 @@ from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg.estimators.checking import checked_vectors
-from nonneg.estimators.fitted import FittedFeatures, n_axes
-from nonneg.estimators.learning import learn
+from nonneg.estimators.fit import learn
+from nonneg.estimators.fitted import FittedFeatures, n_axes, smaller_encoder
 from nonneg.estimators.output import features_of
+from nonneg.estimators.pair_sources import Given
+from nonneg.estimators.parameters import NCLSettings
 from nonneg.estimators.reading import ReadableFeatures
-from nonneg.estimators.saving import smaller_encoder
-from nonneg.estimators.settings import NCLSettings
-from nonneg.estimators.sources import Given
+from nonneg.estimators.vectors import checked_vectors
 
 
 class NCL(ReadableFeatures, FittedFeatures):

@@ -1,4 +1,4 @@
-"""What does ``transform`` give? Features tile by tile, dense or sparse, the largest kept."""
+"""What ``transform`` gives: features by tiles, dense or sparse, and how many are on."""
 
 from typing import Any
 
@@ -6,12 +6,88 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from torch import Tensor
+from torch import Tensor, nn
 
 from nonneg.encoder import Encoder
-from nonneg.estimators.steering import above_threshold
 from nonneg.estimators.vectors import tiles
 from nonneg.inference import evaluation_mode
+from nonneg.metrics import ACTIVE_THRESHOLD
+from nonneg.metrics.inputs import unit_rows
+from nonneg.metrics.results import FloatArray
+
+
+def active_per_sample(features: Tensor) -> float:
+    """The mean number of active features a sample, of features ``(n, d)``.
+
+    Example:
+        >>> active_per_sample(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        1.5
+    """
+    return float((unit_rows(features).abs() > ACTIVE_THRESHOLD).sum(dim=1).double().mean())
+
+
+@torch.no_grad()
+def raise_bias(
+    last: nn.Linear, scores: Tensor, target_active: float, *, share: float = 1.0
+) -> float:
+    """Raise all biases by one number, towards the target, if too few scores are above zero.
+
+    Args:
+        last: The layer that makes the scores; its bias changes in place.
+        scores: Of samples like those to come, ``(n, d)``.
+        target_active: Mean number of scores above zero a sample.
+        share: How much of the way to go, up to 1.
+
+    Returns:
+        What was added to every bias: 0 where enough are on already.
+
+    Example:
+        >>> layer, scores = nn.Linear(1, 3), torch.tensor([[1.0, -2.0, -4.0]])
+        >>> raise_bias(layer, scores, target_active=2)
+        3.0
+    """
+    shift = share * max(0.0, -_border(scores, target_active))
+    last.bias.add_(shift)
+    return shift
+
+
+def row_threshold(features: Tensor, target_active: float) -> float:
+    """The size, in rows scaled to length 1, above which the target's number of entries lies.
+
+    Dropping by one bias for all would empty the rows of weak samples; relative to the length of
+    the row, each sample keeps its strongest.
+
+    Args:
+        features: Of samples like those to come, non-negative ``(n, d)``.
+        target_active: Mean number of entries a sample to keep.
+
+    Returns:
+        0 where no more are on than that.
+
+    Example:
+        >>> round(row_threshold(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), target_active=1), 6)
+        0.7
+    """
+    return max(0.0, _border(unit_rows(features), target_active))
+
+
+def above_threshold(features: Tensor, threshold: float) -> Tensor:
+    """Features ``(n, d)`` with zeros for entries below a share of the length of their row.
+
+    Example:
+        >>> above_threshold(torch.tensor([[3.0, 4.0]]), 0.7)
+        tensor([[0., 4.]])
+    """
+    return features * (unit_rows(features) > threshold)
+
+
+def _border(values: Tensor, per_row: float) -> float:
+    """Halfway between the last value that belongs to the largest ones and the next."""
+    flat: FloatArray = values.flatten().cpu().numpy()
+    n_kept = max(1, min(round(per_row * len(values)), len(flat) - 1))
+    places = (len(flat) - n_kept - 1, len(flat) - n_kept)
+    ordered = np.partition(flat, places)
+    return float(ordered[places[0]] + ordered[places[1]]) / 2
 
 
 @torch.no_grad()

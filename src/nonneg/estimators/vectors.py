@@ -1,11 +1,13 @@
-"""How are a user's vectors read? By tiles of rows, from arrays, memory maps or sparse matrices."""
+"""A user's vectors: checked as scikit-learn checks them, and read by tiles of rows."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 # 4 million numbers, 16 MB of float32: large enough for fast products, small beside any X.
@@ -62,3 +64,107 @@ def check_finite(X: Any, name: str = "X") -> None:  # noqa: ANN401
             f"{name} holds NaN or infinity (or numbers beyond float32) in {len(bad)} of "
             f"{X.shape[0]} rows: {shown}; remove or repair them"
         )
+
+
+# Whether numbers are finite is checked tile by tile, so that memory maps stay on disk.
+_ACCEPTED = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
+
+
+def checked_vectors(estimator: Any, X: ArrayLike, *, reset: bool) -> Any:  # noqa: ANN401
+    """X ``(n, d)`` as an array, a memory map or SciPy CSR of finite numbers.
+
+    Args:
+        estimator: Remembers the number and the names of the columns, or compares them.
+        X: What the user gave.
+        reset: Whether the estimator is being fitted.
+    """
+    n_least = 2 if reset else 1
+    checked = validate_data(
+        estimator, from_torch(X), reset=reset, ensure_min_samples=n_least, **_ACCEPTED
+    )
+    check_finite(checked)
+    return checked
+
+
+def checked_partners(y: ArrayLike, n_columns: int | None = None) -> Any:  # noqa: ANN401
+    """The other kind of vectors ``(n, d_y)``, checked as X is; ``(n,)`` is read as one column.
+
+    Args:
+        y: What the user gave.
+        n_columns: How many columns it must have; None for any number.
+    """
+    checked = check_array(from_torch(y), ensure_2d=False, input_name="y", **_ACCEPTED)
+    if checked.ndim == 1:
+        checked = checked.reshape(-1, 1)
+    if n_columns is not None and checked.shape[1] != n_columns:
+        raise ValueError(f"y has {checked.shape[1]} columns, but was fitted with {n_columns}")
+    check_finite(checked, "y")
+    return checked
+
+
+def checked_pairs(estimator: Any, X: ArrayLike, y: ArrayLike | None) -> tuple[Any, Any]:  # noqa: ANN401
+    """Both kinds of vectors, checked, for fitting: ``(n, d)`` and ``(n, d_y)``."""
+    checked = checked_vectors(estimator, X, reset=True)
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; "
+            "call fit(X, y)"
+        )
+    partners = checked_partners(y)
+    if partners.shape[0] != checked.shape[0]:
+        raise ValueError(
+            f"X has {checked.shape[0]} rows, but y has {partners.shape[0]}; row i of y belongs to "
+            "row i of X"
+        )
+    return checked, partners
+
+
+def group_numbers(groups: Iterable[Hashable] | None, n_samples: int) -> Tensor:
+    """The groups as numbers from 0 on, int64 ``(n,)``; None makes each sample its own group.
+
+    Args:
+        groups: One label a sample, of any type that can be the key of a dictionary.
+        n_samples: How many there must be.
+
+    Example:
+        >>> group_numbers(["cat", "dog", "cat"], 3)
+        tensor([0, 1, 0])
+    """
+    if groups is None:
+        return torch.arange(n_samples)
+    # Entries of a tensor would each be a key of its own.
+    labels = groups.tolist() if isinstance(groups, np.ndarray | Tensor) else list(groups)
+    if len(labels) != n_samples:
+        raise ValueError(f"groups has {len(labels)} entries for {n_samples} rows; give one each")
+    known: dict[Hashable, int] = {}
+    try:
+        numbers = [known.setdefault(label, len(known)) for label in labels]
+    except TypeError:
+        raise TypeError("groups must be one label a row, such as a number or a text") from None
+    if len(known) == 1:
+        raise ValueError(
+            f"groups puts all {n_samples} rows into one group, so nothing can be told apart; "
+            "give each thing a label of its own"
+        )
+    return torch.tensor(numbers)
+
+
+def check_none_missing(labels: Sequence[Any], name: str) -> None:
+    """Raise a sentence with the numbers of the rows whose label is NaN or None.
+
+    Args:
+        labels: One a row.
+        name: Of the argument they were given as.
+    """
+    missing = [i for i, label in enumerate(labels) if _is_missing(label)]
+    if missing:
+        shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+        raise ValueError(
+            f"{name} has no label (NaN or None) in {len(missing)} of {len(labels)} rows: {shown}; "
+            "leave these rows out or give them a label"
+        )
+
+
+def _is_missing(label: Any) -> bool:  # noqa: ANN401
+    # Whether pandas.NA equals itself is neither true nor false.
+    return label is None or type(label).__name__ == "NAType" or label != label

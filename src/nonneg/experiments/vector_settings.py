@@ -111,7 +111,7 @@ def vector_experiment(
     """
     # Imported on use: scikit-learn takes a third of the time of all imports.
     from nonneg.estimators import NCL
-    from nonneg.estimators.settings import NCLSettings
+    from nonneg.estimators.parameters import NCLSettings
 
     class FitSettings(NCLSettings):
         seed: int = Field(ge=0, lt=2**31)

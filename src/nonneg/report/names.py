@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nonneg.estimators.description import telling_words
 from nonneg.metrics.results import IntArray
-from nonneg.telling_words import telling_words
 
 # Classes are added to a name until they cover this share of the strongest samples.
 _COVERED = 0.6

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from nonneg.estimators.description import check_texts
 from nonneg.metrics.inputs import FeatureLike, LabelLike, SparseRows, checked_labels
 from nonneg.metrics.results import BoolArray, IntArray
-from nonneg.telling_words import check_texts
 
 Pixels = NDArray[np.uint8]
 # All images, or a function that gives those with some numbers: large sets need not be in memory.

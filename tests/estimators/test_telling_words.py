@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nonneg.telling_words import telling_words
+from nonneg.estimators.description import telling_words
 
 
 @pytest.mark.parametrize("n_texts", [49, 100, 400, 1797])

@@ -1,4 +1,4 @@
-"""Where do positives come from? One source of pairs for each value of ``pairs``."""
+"""Where positives come from: one source of pairs for each value of ``pairs``."""
 
 import warnings
 from collections.abc import Callable
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.estimators.checking import check_none_missing
-from nonneg.estimators.settings import NCLSettings
-from nonneg.estimators.vectors import from_torch
+from nonneg.estimators.parameters import NCLSettings
+from nonneg.estimators.vectors import check_none_missing, from_torch
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.protocol import Pairs
 from nonneg.pairs.relations import GraphPairs, LabelPairs, NoisePairs, given_pairs

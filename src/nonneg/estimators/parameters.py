@@ -1,4 +1,4 @@
-"""Which settings may an estimator be fitted with? Checked when fitting, one sentence each."""
+"""The parameters of the estimators, checked when fitting."""
 
 from typing import Any, Literal, Self
 

@@ -1,0 +1,395 @@
+"""The fit of heads on fixed vectors: a small loop in memory."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import Tensor
+
+from nonneg import metrics
+from nonneg.encoder import Encoder, EncoderSettings
+from nonneg.estimators.axes import Projection, fitted_projection
+from nonneg.estimators.output import above_threshold, active_per_sample, raise_bias, row_threshold
+from nonneg.estimators.pair_sources import Given, partners
+from nonneg.estimators.parameters import HeadSettings, NCLSettings
+from nonneg.estimators.vectors import tiles
+from nonneg.head.projector import ProjectorSettings
+from nonneg.head.revival import forget, last_layer, revive_dead
+from nonneg.losses import info_nce
+from nonneg.metrics.results import BoolArray, FloatArray
+from nonneg.pairs import Batch, Draws, Pairs
+from nonneg.training.optimizers import learning_rate_factor
+
+_N_EPOCHS = 10
+_MIN_STEPS, _MAX_STEPS = 300, 2000
+_WARMUP_RATE = 0.1
+
+
+def step_budget(
+    n_samples: int, batch_size: int, *, max_epochs: int | None, max_steps: int | None
+) -> int:
+    """How many steps to take: ten passes over the samples, but from 300 to 2,000 steps.
+
+    A limit that is given takes the place of this rule; of two limits the first that is reached.
+
+    Example:
+        >>> step_budget(15_000, 512, max_epochs=None, max_steps=None)
+        300
+        >>> step_budget(1_000_000, 512, max_epochs=None, max_steps=None)
+        2000
+        >>> step_budget(15_000, 512, max_epochs=2, max_steps=1_000)
+        58
+    """
+    n_batches = max(1, n_samples // batch_size)
+    if max_epochs is None and max_steps is None:
+        return min(max(_MIN_STEPS, _N_EPOCHS * n_batches), _MAX_STEPS)
+    limits = [max_steps, None if max_epochs is None else max_epochs * n_batches]
+    return min(limit for limit in limits if limit is not None)
+
+
+def rate_factor(step: int, n_steps: int) -> float:
+    """The share of the peak learning rate: up over the first tenth, then half a cosine down.
+
+    Example:
+        >>> [round(rate_factor(step, 20), 3) for step in (0, 1, 2, 11, 19)]
+        [0.5, 1.0, 1.0, 0.5, 0.008]
+    """
+    return learning_rate_factor(step, n_warmup=_WARMUP_RATE * n_steps, n_steps=n_steps)
+
+
+Record = dict[str, float]
+Report = Callable[[Record], None]
+
+_WEIGHT_DECAY = 1e-4
+# When dead features are revived, as shares of all steps: early enough to learn after it.
+_REVIVALS = (0.25, 0.5)
+# Some dead features are no harm: reviving all of them gives more features that say the same.
+_MAX_DEAD_RATE = 0.5
+# Samples that a feature has to be off for to count as dead while training.
+_N_SAMPLES = 4096
+# From this share of all steps on, biases go so much of the way to a target that is not met.
+_STEER_FROM = 0.2
+_STEER_SHARE = 0.1
+_N_RECORDS = 20
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What the loop needs besides encoders and views.
+
+    Args:
+        n_steps: Optimiser steps in all.
+        batch_size: Pairs a step, at most the number of samples.
+        learning_rate: At its peak.
+        temperature: Of InfoNCE.
+        target_active: Mean number of active features a sample; with fewer, biases are raised.
+        seed: Of the order of the samples and of the pairs.
+    """
+
+    n_steps: int
+    batch_size: int
+    learning_rate: float
+    temperature: float
+    target_active: float | None
+    seed: int
+
+
+class Head(NamedTuple):
+    """An encoder whose projector learns, and what it learns from."""
+
+    encoder: Encoder
+    """Its backbone is not called; its projector learns in place."""
+    hidden: Tensor
+    """Backbone outputs of all samples, ``(n, h)``, on the encoder's device."""
+
+
+class Views(NamedTuple):
+    """What is compared in one step: n pairs."""
+
+    inputs: tuple[Tensor, ...]
+    """Hidden vectors for each head, 2 n rows in all; row i and row n + i belong together."""
+    groups: Tensor | None = None
+    """``(n,)``: pairs of the same number are no negatives of each other."""
+
+
+def fit_heads(
+    heads: Sequence[Head],
+    views: Iterable[Views],
+    settings: FitSettings,
+    generator: torch.Generator,
+    progress: Report | None = None,
+) -> list[Record]:
+    """Train the projectors of one encoder for both views, or of one for each.
+
+    Negatives are the partners of the other samples ("cross"): as good as both sides of all pairs
+    and a quarter of the products.
+
+    Args:
+        heads: One, or two with as many features.
+        views: One for each step.
+        settings: Steps, rates, temperature.
+        generator: Draws the samples at which dead features start anew.
+        progress: Called after each step with its record.
+
+    Returns:
+        About twenty records with ``step``, and ``loss`` and ``active_per_sample`` of its batch.
+
+    Raises:
+        FloatingPointError: If the loss is no number.
+    """
+    encoders = [head.encoder for head in heads]
+    parameters = [p for encoder in encoders for p in encoder.projector.train().parameters()]
+    optimizer = torch.optim.AdamW(parameters, weight_decay=_WEIGHT_DECAY)
+    revivals = {int(share * settings.n_steps) for share in _REVIVALS}
+    every = max(1, settings.n_steps // _N_RECORDS)
+    history: list[Record] = []
+    for step, (inputs, groups) in enumerate(views):
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * rate_factor(step, settings.n_steps)
+        scores = [e.projector(part) for e, part in zip(encoders, inputs, strict=True)]
+        features = torch.cat([e.nonnegative(s) for e, s in zip(encoders, scores, strict=True)])
+        loss = info_nce(
+            *features.chunk(2), temperature=settings.temperature, negatives="cross", groups=groups
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if settings.target_active is not None and step >= _STEER_FROM * settings.n_steps:
+            for encoder, of_side in zip(encoders, scores, strict=True):
+                target = settings.target_active
+                raise_bias(last_layer(encoder), of_side.detach(), target, share=_STEER_SHARE)
+        if step in revivals:
+            some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
+            looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
+            revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
+            for encoder in encoders:
+                forget(optimizer, last_layer(encoder), revived)
+        record = {
+            "step": step + 1,
+            "loss": _finite(loss.item(), step + 1, settings),
+            "active_per_sample": active_per_sample(features.detach()),
+        }
+        if step % every == 0 or step + 1 == settings.n_steps:
+            history.append(record)
+        if progress is not None:
+            progress(record)
+    for encoder in encoders:
+        encoder.projector.eval()
+    return history
+
+
+def _finite(loss: float, step: int, settings: FitSettings) -> float:
+    if not math.isfinite(loss):
+        raise FloatingPointError(
+            f"the fit diverged: the loss is {loss} at step {step}; lower learning_rate "
+            f"({settings.learning_rate:g})"
+        )
+    return loss
+
+
+@contextmanager
+def stage(text: str, *, shown: bool) -> Iterator[None]:
+    """Say what is being done for as long as it takes, if anything is to be shown."""
+    if not shown:
+        yield
+        return
+    with Console().status(text):
+        yield
+
+
+@contextmanager
+def progress_bar(n_steps: int, *, shown: bool) -> Iterator[Report | None]:
+    """A function to call with each step's record, or None if nothing is to be shown."""
+    if not shown:
+        yield None
+        return
+    columns = [
+        TextColumn("NCL"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("loss {task.fields[loss]:.3f}"),
+        TextColumn("{task.fields[active]:.1f} active a sample"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns) as bar:
+        task = bar.add_task("", total=n_steps, loss=float("nan"), active=float("nan"))
+
+        def report(record: Record) -> None:
+            bar.update(
+                task,
+                completed=record["step"],
+                loss=record["loss"],
+                active=record["active_per_sample"],
+            )
+
+        yield report
+
+
+def fit_head(
+    encoder: Encoder,
+    hidden: Tensor,
+    pairs: Pairs,
+    settings: FitSettings,
+    progress: Report | None = None,
+) -> list[Record]:
+    """Train the encoder's projector on hidden vectors that are already there.
+
+    Args:
+        encoder: Its backbone is not called; its projector learns in place.
+        hidden: Backbone outputs of all samples, ``(n, h)``, on the encoder's device.
+        pairs: Which samples belong together, by their rows in ``hidden``.
+        settings: Steps, batch, rates, seed.
+        progress: Called after each step with its record.
+
+    Returns:
+        The records of :func:`fit_heads`.
+    """
+    generator = torch.Generator().manual_seed(settings.seed)
+    batches = _batches(hidden, settings, generator)
+    views = (Views((torch.cat(pairs(batch)),)) for batch in batches)  # (2 · batch_size, h)
+    return fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
+
+
+def _batches(hidden: Tensor, settings: FitSettings, generator: torch.Generator) -> Iterator[Batch]:
+    """Batches of one size in an order drawn anew each epoch; what is left over waits a turn."""
+    n_batches = len(hidden) // settings.batch_size
+    for step in range(settings.n_steps):
+        epoch, number = divmod(step, n_batches)
+        if number == 0:
+            order = torch.randperm(len(hidden), generator=generator)
+        start = number * settings.batch_size
+        indices = order[start : start + settings.batch_size].to(hidden.device)
+        draws = Draws(settings.seed, epoch, indices)
+        yield Batch(hidden[indices], indices, draws, fetch=hidden.__getitem__)
+
+
+# Ranking, dead features and the bias are measured on at most so many training samples.
+_MEASURED = 20_000
+
+
+@dataclass(frozen=True)
+class LearntSide:
+    """What ``fit`` leaves behind of one kind of vectors.
+
+    Args:
+        encoder: On the CPU, in evaluation mode.
+        threshold: Features below this share of the length of their row are to be dropped.
+        expected_activation: Mean activation of each feature on training samples ``(d,)``.
+        alive: Whether each feature is on for some training sample ``(d,)``.
+
+    The last two are of 20,000 drawn samples where there are more.
+    """
+
+    encoder: Encoder
+    threshold: float
+    expected_activation: FloatArray
+    alive: BoolArray
+
+
+def learn(
+    X: Any,  # noqa: ANN401
+    settings: NCLSettings,
+    given: Given,
+    seed: int,
+) -> tuple[LearntSide, list[Record]]:
+    """Readable features of vectors ``(n, d)`` that have been checked, and records of the training.
+
+    Args:
+        X: An array, a memory map or SciPy CSR.
+        settings: How.
+        given: Labels, graph or index pairs, where ``settings.pairs`` needs them.
+        seed: Of everything drawn; torch's own generator is left alone.
+    """
+    is_shown = settings.verbose > 0
+    with stage(f"denoising {X.shape[0]:,} samples", shown=is_shown):
+        projection = fitted_projection(X, settings.denoise, seed)
+        hidden = hidden_vectors(X, projection, settings)
+    with stage(f"looking for partners of {X.shape[0]:,} samples", shown=is_shown):
+        pairs = partners(settings, hidden, given)
+    encoder = new_encoder(projection, settings, seed)
+    steps = fit_settings(settings, len(hidden), seed)
+    with progress_bar(steps.n_steps, shown=is_shown) as progress:
+        history = fit_head(encoder, hidden, pairs, steps, progress)
+    return learnt_side(encoder, hidden, settings.target_active, seed), history
+
+
+def hidden_vectors(X: Any, projection: Projection, settings: HeadSettings) -> Tensor:  # noqa: ANN401
+    """The backbone's output of all vectors ``(n, h)``, on the device to train on."""
+    # Filled in place: of many samples there is no room for two copies.
+    hidden = torch.empty(X.shape[0], projection.hidden_size)
+    for rows, part in tiles(X):
+        hidden[rows] = projection(part)
+    return hidden.to(settings.torch_device)
+
+
+def new_encoder(projection: Projection, settings: HeadSettings, seed: int) -> Encoder:
+    """An encoder with a head that has learnt nothing, on the device to train on."""
+    head = ProjectorSettings(hidden=(settings.hidden,) if settings.hidden else ())
+    # A copy is not checked: one feature is of little use, but scikit-learn's contract allows it.
+    head = head.model_copy(update={"n_features": settings.n_components})
+    built = EncoderSettings(frozen=True, projector=head, nonnegative=settings.nonnegative)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        encoder = Encoder(built, (projection.in_features,), backbone=projection)
+    return encoder.to(settings.torch_device)
+
+
+def fit_settings(settings: HeadSettings, n_samples: int, seed: int) -> FitSettings:
+    """Steps, batch and rates for so many samples."""
+    batch_size = min(settings.batch_size, n_samples)
+    return FitSettings(
+        n_steps=step_budget(
+            n_samples, batch_size, max_epochs=settings.max_epochs, max_steps=settings.max_steps
+        ),
+        batch_size=batch_size,
+        learning_rate=settings.learning_rate,
+        temperature=settings.temperature,
+        target_active=settings.target_active,
+        seed=seed,
+    )
+
+
+def learnt_side(
+    encoder: Encoder, hidden: Tensor, target_active: float | None, seed: int
+) -> LearntSide:
+    """A trained encoder with its biases or its threshold set to the target, and its measures.
+
+    Args:
+        encoder: On the device of the hidden vectors; comes back on the CPU.
+        hidden: Of the training samples ``(n, h)``.
+        target_active: Mean number of active features a sample; None leaves them as they are.
+        seed: Of the samples to measure on.
+    """
+    encoder.eval()
+    sample, threshold = _some_rows(hidden, seed), 0.0
+    if target_active is not None:
+        raise_bias(last_layer(encoder), _scores(encoder, sample), target_active)
+        threshold = row_threshold(_features(encoder, sample), target_active)
+    features = _features(encoder, sample)
+    if threshold > 0:
+        features = above_threshold(features, threshold)
+    activation = metrics.expected_activation(features).per_feature
+    return LearntSide(encoder.cpu(), threshold, activation, metrics.alive_features(features))
+
+
+@torch.no_grad()
+def _scores(encoder: Encoder, hidden: Tensor) -> Tensor:
+    return torch.cat([encoder.projector(part).cpu() for part in hidden.split(4096)])
+
+
+def _features(encoder: Encoder, hidden: Tensor) -> Tensor:
+    return encoder.nonnegative(_scores(encoder, hidden))  # type: ignore[no-any-return]
+
+
+def _some_rows(hidden: Tensor, seed: int) -> Tensor:
+    if len(hidden) <= _MEASURED:
+        return hidden
+    order = torch.randperm(len(hidden), generator=torch.Generator().manual_seed(seed))
+    return hidden[order[:_MEASURED].to(hidden.device)]
