@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from nonneg.factorization import METHODS, held_out_score, outcome, random_world
+from nonneg.factorization.comparison import peak_memory
 from nonneg.factorization.digits_study import digits_study
-from nonneg.factorization.memory import peak_memory
 from nonneg.factorization.studies import example_study
 
 

@@ -12,12 +12,12 @@ from nonneg.factorization import (
     observations,
     posterior_features,
     random_world,
-    sampling,
     spectral_population_loss,
     train_encoder,
     train_table,
 )
-from nonneg.factorization.sampling import warm_then_cosine
+from nonneg.factorization import solvers as sampling
+from nonneg.factorization.solvers import warm_then_cosine
 
 
 @pytest.mark.parametrize("concentration", [0.0, 0.5])

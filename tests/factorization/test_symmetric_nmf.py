@@ -11,7 +11,7 @@ from nonneg.factorization import (
     random_world,
     sklearn_factor,
 )
-from nonneg.factorization.symmetric_nmf import random_factor
+from nonneg.factorization.solvers import random_factor
 
 NMF = (multiplicative_factor, projected_factor, sklearn_factor)
 

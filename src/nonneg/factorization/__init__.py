@@ -5,33 +5,44 @@ from nonneg.factorization.augmentation_world import (
     augmentation_world,
     shifted_views,
 )
-from nonneg.factorization.bayes import bayes_error, bayes_weights, linear_error
 from nonneg.factorization.comparison import METHODS, Outcome, held_out_score, outcome
-from nonneg.factorization.encoding import observations, train_encoder
 from nonneg.factorization.identification import (
     Identification,
+    bayes_error,
+    bayes_weights,
     identification_score,
+    linear_error,
     nearest_known,
     posterior_features,
 )
-from nonneg.factorization.latent_world import LatentWorld, latent_cross_world
 from nonneg.factorization.population import (
     factor_of,
     factorization_error,
     features_of,
+    random_rotation,
+    rotation_path,
     spectral_cross_batch,
     spectral_population_loss,
 )
-from nonneg.factorization.random_worlds import purity, random_world
-from nonneg.factorization.rotation import random_rotation, rotation_path
-from nonneg.factorization.sampling import best_table, train_table
-from nonneg.factorization.symmetric_nmf import (
+from nonneg.factorization.solvers import (
+    best_table,
     eigen_factor,
     multiplicative_factor,
+    observations,
     projected_factor,
     sklearn_factor,
+    train_encoder,
+    train_table,
 )
-from nonneg.factorization.worlds import CrossWorld, World, graph_world
+from nonneg.factorization.worlds import (
+    CrossWorld,
+    LatentWorld,
+    World,
+    graph_world,
+    latent_cross_world,
+    purity,
+    random_world,
+)
 
 __all__ = [
     "METHODS",

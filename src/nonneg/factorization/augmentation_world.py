@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from nonneg.factorization.checking import FloatArray, IntArray
-from nonneg.factorization.latent_world import LatentWorld
+from nonneg.factorization.worlds import LatentWorld
 
 # Every step of at most one pixel.
 NEAR_SHIFTS = tuple((down, right) for down in (-1, 0, 1) for right in (-1, 0, 1))

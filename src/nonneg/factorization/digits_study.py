@@ -8,7 +8,7 @@ import torch
 from nonneg.data import load
 from nonneg.factorization.augmentation_world import augmentation_world, shifted_views
 from nonneg.factorization.population import factorization_error, features_of
-from nonneg.factorization.symmetric_nmf import eigen_factor, projected_factor
+from nonneg.factorization.solvers import eigen_factor, projected_factor
 from nonneg.metrics import top_purity
 
 

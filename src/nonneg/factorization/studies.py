@@ -13,11 +13,11 @@ from nonneg.factorization.identification import (
 from nonneg.factorization.population import (
     factorization_error,
     features_of,
+    rotation_path,
     spectral_population_loss,
 )
-from nonneg.factorization.random_worlds import purity, random_world
-from nonneg.factorization.rotation import rotation_path
-from nonneg.factorization.symmetric_nmf import eigen_factor, projected_factor
+from nonneg.factorization.solvers import eigen_factor, projected_factor
+from nonneg.factorization.worlds import purity, random_world
 from nonneg.metrics import class_consistency
 
 N_SAMPLES = 60

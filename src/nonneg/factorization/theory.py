@@ -10,7 +10,7 @@ from nonneg.factorization import studies
 from nonneg.factorization.checking import FloatArray
 from nonneg.factorization.comparison import METHODS, Outcome, held_out_score, outcome
 from nonneg.factorization.digits_study import DigitsStudy, digits_study
-from nonneg.factorization.random_worlds import random_world
+from nonneg.factorization.worlds import random_world
 
 Result = TypeVar("Result")
 
