@@ -24,8 +24,8 @@ from scipy.sparse.csgraph import connected_components
 
 from benchmarks.embedding_sets import Vectors, missing, ndcg_at_10, prepared
 from nonneg import NCL, CrossNCL, GraphNCL, metrics
-from nonneg.experiments.reproduction.modality_parts import planted_graph, recalls, sides_agree
 from nonneg.factorization import graph_world, identification_score, train_table
+from nonneg.paper.modalities import planted_graph, recalls, sides_agree
 
 SEEDS = (0, 1, 2)
 FILES = [

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from nonneg import info_nce
-from nonneg.experiments import build_encoder, read_experiment
+from nonneg.runs import build_encoder, read_experiment
 from nonneg.training import read_history
 from nonneg.training.optimizers import optimizer
 

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from nonneg import info_nce, train
 from nonneg.data import ArrayData
-from nonneg.experiments import Experiment, build_encoder, build_pairs, read_experiment
 from nonneg.pairs import Batch
+from nonneg.runs import Experiment, build_encoder, build_pairs, read_experiment
 from nonneg.training.optimizers import optimizer
 
 PRESETS = {"fashion-mnist": (1, 28, 28), "cifar10-small": (3, 32, 32)}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nonneg.evaluation import EvaluationSettings
-from nonneg.experiments import read_experiment
+from nonneg.runs import read_experiment
 from nonneg.settings import explained
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -4,8 +4,8 @@ import pytest
 from pydantic import Field
 
 from nonneg.evaluation import EvaluationSettings
-from nonneg.experiments import Experiment, read_experiment
-from nonneg.experiments.vector_settings import VectorExperiment
+from nonneg.runs import Experiment, read_experiment
+from nonneg.runs.vector_fits import VectorExperiment
 from nonneg.settings import Settings, differences, explained, with_overrides
 
 

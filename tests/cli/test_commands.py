@@ -12,7 +12,7 @@ import nonneg as package
 from nonneg import Encoder
 from nonneg.data import load
 from nonneg.data.feature_file import read_features
-from nonneg.experiments import read_experiment
+from nonneg.runs import read_experiment
 
 QUICK = [
     "encoder.backbone.width=4",

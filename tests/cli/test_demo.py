@@ -4,7 +4,7 @@ import json
 import re
 from unittest.mock import patch
 
-from nonneg.experiments import read_experiment
+from nonneg.runs import read_experiment
 
 QUICK = [
     "encoder.backbone.width=4",

@@ -304,8 +304,8 @@ def test_every_source_of_pairs(nonneg, place, tmp_path, source):
 
 
 def test_pairs_keep_their_meaning_without_the_test_samples(place, tmp_path):
-    from nonneg.experiments import VectorFiles
-    from nonneg.experiments.vector_sets import learnt_from, vector_sets
+    from nonneg.runs import VectorFiles
+    from nonneg.runs.vector_fits import learnt_from, vector_sets
 
     pairs = np.array([[i, (i * 7 + 3) % N] for i in range(N)])
     np.save(tmp_path / "ij.npy", pairs)

@@ -171,7 +171,7 @@ def test_two_evaluations_keep_the_sections_of_both(start, nonneg, vectors, tmp_p
     fitted = nonneg("fit", vectors, "--labels", tmp_path / "y.npy", *FIT, "--out", run)
     assert fitted.returncode == 0, fitted.stderr
     assert nonneg("evaluate", run, "--only", "probe").returncode == 0
-    few, place = settings("n_permutations=2"), "nonneg.experiments.evaluating:evaluate"
+    few, place = settings("n_permutations=2"), "nonneg.runs.evaluating:evaluate"
     sections = ("properties", "neighbours,sepin")
     both = [start(place, "evaluate", run, "--only", names, *few) for names in sections]
     for command in both:
@@ -218,7 +218,7 @@ def test_a_measured_section_is_not_written_into_what_another_process_writes(
 ):
     run = tmp_path / "run"
     assert nonneg("fit", vectors, *FIT, "--out", run).returncode == 0
-    monkeypatch.setattr("nonneg.experiments.evaluating._SECONDS_TO_WRITE", 0)
+    monkeypatch.setattr("nonneg.runs.evaluating._SECONDS_TO_WRITE", 0)
     with locked(run):
         ended = nonneg("evaluate", run, "--only", "properties")
     assert ended.returncode == 1

@@ -4,8 +4,7 @@ import torch
 
 from nonneg.factorization import METHODS, held_out_score, outcome, random_world
 from nonneg.factorization.comparison import peak_memory
-from nonneg.factorization.digits_study import digits_study
-from nonneg.factorization.studies import example_study
+from nonneg.paper.theory import digits_study, example_study
 
 
 def test_memory_counts_what_lives_at_one_time():

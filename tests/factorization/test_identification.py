@@ -19,7 +19,7 @@ from nonneg.factorization import (
     random_world,
     spectral_population_loss,
 )
-from nonneg.factorization.studies import anchor_study, width_study
+from nonneg.paper.theory import anchor_study, width_study
 
 
 @settings(deadline=None, max_examples=25)

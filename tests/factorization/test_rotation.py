@@ -10,8 +10,8 @@ from nonneg.factorization import (
     rotation_path,
     spectral_population_loss,
 )
-from nonneg.factorization.studies import rotation_study
 from nonneg.metrics import class_consistency
+from nonneg.paper.theory import rotation_study
 
 
 @pytest.mark.parametrize("concentration", [0.0, 0.5])

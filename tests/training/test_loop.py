@@ -13,7 +13,7 @@ from torch.utils.data import get_worker_info
 import nonneg
 from nonneg import Encoder, metrics
 from nonneg.data import ArrayData
-from nonneg.experiments import (
+from nonneg.runs import (
     build_encoder,
     build_pairs,
     read_experiment,

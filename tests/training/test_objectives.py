@@ -8,10 +8,10 @@ import torch
 from rich.console import Console
 
 from nonneg import Encoder, EncoderSettings, losses
-from nonneg.experiments import read_experiment, run_experiment
 from nonneg.head.projector import ProjectorSettings
 from nonneg.losses import info_nce, info_nce_queue, spectral_contrastive
 from nonneg.pairs import Batch, Draws
+from nonneg.runs import read_experiment, run_experiment
 from nonneg.training import LossSettings, TrainConfig, contrastive_task, read_history
 from nonneg.training.contrastive import EncoderWithQueue
 from nonneg.training.objectives import PAIR_LOSSES, objective
@@ -78,7 +78,7 @@ def config(**loss):
 
 def encoder(n_features=6):
     settings = experiment(f"encoder.projector.n_features={n_features}")
-    from nonneg.experiments import build_encoder
+    from nonneg.runs import build_encoder
 
     return build_encoder(settings, (1, 8, 8))
 
@@ -241,7 +241,7 @@ def test_a_gate_learns_with_the_encoder(tmp_path):
 
 def test_chunks_do_not_go_with_a_gate():
     settings = experiment("encoder.gate.prior=0.6", "training.chunk_size=8")
-    from nonneg.experiments import build_encoder
+    from nonneg.runs import build_encoder
 
     with pytest.raises(ValueError, match=r"chunk_size does not go with encoder\.gate"):
         contrastive_task(build_encoder(settings, (1, 8, 8)), None, settings)

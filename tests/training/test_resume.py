@@ -16,7 +16,7 @@ from torch import nn
 
 import nonneg
 from nonneg import Encoder, EncoderSettings
-from nonneg.experiments import read_experiment, run_experiment
+from nonneg.runs import read_experiment, run_experiment
 from nonneg.training import checkpoint, read_history
 from nonneg.training.trainer import Run
 
@@ -36,7 +36,7 @@ KILLED = textwrap.dedent(
     """
     import os, signal, sys, pathlib
     import rich.console
-    from nonneg.experiments import read_experiment, run_experiment
+    from nonneg.runs import read_experiment, run_experiment
     import nonneg.training.trainer as loop
 
     point, n, out, *overrides = sys.argv[1:]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nonneg.experiments.runs import read_run
+from nonneg.runs.record import read_run
 from nonneg.training.run_folder import RunFolder, read_history
 
 SETTINGS = {"seed": 0, "loss": {"name": "info_nce"}, "encoder": {"nonnegative": "relu"}}

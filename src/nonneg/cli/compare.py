@@ -9,10 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from nonneg.cli.figure_names import figure_name
-from nonneg.evaluation.comparison import MIN_PAIRS, ComparedFigure, Difference, Spread
 from nonneg.evaluation.figure import shown
-from nonneg.evaluation.published import Published
-from nonneg.experiments import Comparison, compare_runs
+from nonneg.runs import Comparison, compare_runs
+from nonneg.runs.comparing import MIN_PAIRS, ComparedFigure, Difference, Published, Spread
 
 
 def compare(

@@ -13,8 +13,8 @@ from rich.table import Table
 from nonneg.encoder import Encoder
 from nonneg.evaluation import Summary, summary
 from nonneg.evaluation.figure import Figure
-from nonneg.experiments import Experiment, load_split, read_experiment, run_experiment
 from nonneg.io import write_json
+from nonneg.runs import Experiment, load_split, read_experiment, run_experiment
 
 
 def demo(

@@ -19,7 +19,7 @@ from nonneg.data.feature_file import write_feature_parts
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
-from nonneg.experiments import is_fitted, run_encoder
+from nonneg.runs import is_fitted, run_encoder
 from nonneg.training import join_processes
 
 # Of a part of the vectors or of their features: 4 million numbers, 16 MB.

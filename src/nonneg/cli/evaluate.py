@@ -14,7 +14,7 @@ from rich.table import Table
 from nonneg.cli.figure_names import figure_name
 from nonneg.evaluation import SECTIONS, Evaluation, EvaluationSettings, Figure, chosen_sections
 from nonneg.evaluation.figure import shown
-from nonneg.experiments import EVALUATION_FILES, evaluate_run
+from nonneg.runs import EVALUATION_FILES, evaluate_run
 from nonneg.settings import with_overrides
 
 

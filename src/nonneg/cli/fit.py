@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nonneg.experiments import FittedRun, VectorFiles, fit_run, vector_experiment
+from nonneg.runs import FittedRun, VectorFiles, fit_run, vector_experiment
 
 
 def fit(

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from nonneg import experiments
+from nonneg import runs
 from nonneg.settings import explained
 
 
@@ -28,7 +28,7 @@ def presets(
     if name is None:
         _list(console)
     else:
-        _, experiment = experiments.read_experiment(name)
+        _, experiment = runs.read_experiment(name)
         _explain(console, experiment)
 
 
@@ -36,15 +36,15 @@ def _list(console: Console) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
-    for preset in experiments.presets():
-        _, experiment = experiments.read_experiment(preset.name)
+    for preset in runs.presets():
+        _, experiment = runs.read_experiment(preset.name)
         table.add_row(preset.name, f"{preset.about}\n[dim]{_facts(experiment)}[/]")
     console.print(table)
     console.print("\nNAME trains NCL, NAME-cl ordinary contrastive learning with all else equal.")
     console.print("nonneg presets NAME shows every setting of one, and what it means.")
 
 
-def _explain(console: Console, experiment: experiments.Experiment) -> None:
+def _explain(console: Console, experiment: runs.Experiment) -> None:
     for key, value, meaning in explained(experiment):
         console.print(f"[bold]{key}[/] = {escape(_shown(value))}", soft_wrap=True)
         console.print(Padding(f"[dim]{escape(meaning)}[/]", (0, 0, 0, 4)))
@@ -58,7 +58,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _facts(experiment: experiments.Experiment) -> str:
+def _facts(experiment: runs.Experiment) -> str:
     backbone = experiment.encoder.backbone
     assert backbone is not None
     return " · ".join(

@@ -17,12 +17,12 @@ from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation import Evaluation
 from nonneg.evaluation.figure import Figures
 from nonneg.evaluation.subject import features_of_views, some_data
-from nonneg.experiments import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
-from nonneg.experiments.runs import RunRecord
 from nonneg.io import digest_of_file
 from nonneg.losses import info_nce_bounds
 from nonneg.report.samples import Samples
 from nonneg.report.story import SelectionPoint, Training
+from nonneg.runs import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
+from nonneg.runs.record import RunRecord
 from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS
 from nonneg.training.run_folder import HISTORY_FILE, read_history
 from nonneg.training.supervised import LOSSES as CLASSIFIER_LOSSES

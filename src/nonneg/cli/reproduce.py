@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from nonneg.experiments.presets import presets
-from nonneg.experiments.reproduction import (
+from nonneg.paper import (
     PLANS,
     Curve,
     Filled,
@@ -22,6 +21,7 @@ from nonneg.experiments.reproduction import (
     table_title,
     write_table,
 )
+from nonneg.runs.experiment import presets
 from nonneg.settings import nearest
 
 MODALITIES = "modalities"
@@ -94,7 +94,7 @@ def reproduce(
 
         if of_preset is None:
             # Imported on use: estimators bring scikit-learn along.
-            from nonneg.experiments.reproduction.modalities import N_FITS, filled_modalities
+            from nonneg.paper.modalities import N_FITS, filled_modalities
 
             bar.update(task, total=N_FITS * seeds)
             found = filled_modalities(

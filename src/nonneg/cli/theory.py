@@ -14,17 +14,18 @@ from rich.table import Table
 
 from nonneg.factorization.checking import FloatArray
 from nonneg.factorization.comparison import Outcome
-from nonneg.factorization.studies import DEGREES, N_CLASSES
-from nonneg.factorization.theory import (
+from nonneg.io import check_folder, write_bytes, write_json
+from nonneg.paper.theory import (
+    DEGREES,
     GROWN,
+    N_CLASSES,
     SIZES,
     WIDTHS,
     Theory,
     n_parts,
     over_seeds,
 )
-from nonneg.factorization.theory import theory as run_theory
-from nonneg.io import check_folder, write_bytes, write_json
+from nonneg.paper.theory import theory as run_theory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from nonneg.experiments import read_experiment, run_experiment
+from nonneg.runs import read_experiment, run_experiment
 
 
 def train(

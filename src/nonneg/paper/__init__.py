@@ -1,0 +1,21 @@
+"""The paper's tables, filled with runs made here."""
+
+from nonneg.paper.filling import Curve, Filled, Laboratory, filled, n_runs, table_title
+from nonneg.paper.tables import PLANS, Arm, Grid, Plan
+from nonneg.paper.writing import check_place, markdown, write_table
+
+__all__ = [
+    "PLANS",
+    "Arm",
+    "Curve",
+    "Filled",
+    "Grid",
+    "Laboratory",
+    "Plan",
+    "check_place",
+    "filled",
+    "markdown",
+    "n_runs",
+    "table_title",
+    "write_table",
+]

@@ -1,0 +1,421 @@
+"""The tables: the paper's and the recipe's, each a plan of arms and figures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# What the tables show, and no more: two cores have to measure dozens of runs.
+EVALUATION = (
+    "selection=[0.25]",
+    "n_draws=3",
+    "severities=[1, 3, 5]",
+    "robustness_samples=1000",
+    "fine_tune.epochs=3",
+    "fine_tune.warmup_epochs=0.5",
+)
+# For tables of many arms: probes of features, on all samples, take longer than a small run.
+IN_SHORT = (*EVALUATION, "train_samples=10000", 'probed=["hidden"]')
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One method of a table: a preset with changes.
+
+    Args:
+        name: As the table shows it.
+        changes: Settings as ``nonneg train --set`` takes them.
+        signed: Whether the transform is taken out: CL, all else equal.
+        starts_from: Another arm, whose encoder of the same seed gives the first weights.
+        preset: Another one than that of the table.
+        against: The arm that it is compared with; None means the first of the table.
+    """
+
+    name: str
+    changes: tuple[str, ...] = ()
+    signed: bool = False
+    starts_from: "Arm | None" = None
+    preset: str | None = None
+    against: str | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How an arm is tuned: one setting, by steps of one factor, on held-out samples.
+
+    The best of three values is taken; while it is at an edge, one more value beyond it is tried,
+    so that every arm gets what suits it and the same care.
+
+    Args:
+        setting: Its key, such as ``optimizer.lr``.
+        middle: The value to begin with.
+        factor: Between two values.
+        figure: What has to be high, on held-out samples of the first seed.
+        section: Of the evaluation that has this figure.
+        most: Values in all, at most.
+    """
+
+    setting: str
+    middle: float
+    factor: float
+    figure: str
+    section: str
+    most: int = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table of the paper, before it is filled.
+
+    Args:
+        name: As the command line takes it.
+        about: One sentence for the reader of the table.
+        arms: The first is what the others are compared with.
+        figures: Headings by the names of figures.
+        sections: Of the evaluation, that have these figures.
+        changes: Settings of every arm, as ``nonneg train --set`` takes them; those of the command
+            override them.
+        evaluation: Settings of the evaluation, as ``nonneg evaluate --set`` takes them; tables
+            that share them measure a section which several of them need once.
+        grid: How each arm is tuned; None takes the preset as it is.
+        paper: What the paper reports, by arm and figure, as it prints it.
+    """
+
+    name: str
+    about: str
+    arms: tuple[Arm, ...]
+    figures: Mapping[str, str]
+    sections: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    evaluation: tuple[str, ...] = EVALUATION
+    grid: Grid | None = None
+    paper: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+# Where transforms, objectives or settings are compared, they have to reach the backbone, as in the
+# paper, and zeros have to be their own.
+_THROUGH_THE_BACKBONE = (
+    "loss.hidden_weight=0",
+    "encoder.projector.input_norm=none",
+    "training.anchor_at=0",
+    "training.keep_angles=false",
+    "training.max_on_rate=1",
+)
+# What the presets of short runs have instead, but for keep_angles: what is compared is what losses
+# make of features.
+_BESIDE_THE_BACKBONE = (
+    "loss.hidden_weight=1",
+    "encoder.projector.input_norm=layer",
+    "training.anchor_at=0.33",
+    "training.max_on_rate=0.07",
+)
+
+CL = Arm("CL", signed=True)
+NCL = Arm("NCL")
+READABILITY = {
+    "sparsity": "sparsity, %",
+    "sparsity_alive": "sparsity over alive features, %",
+    "alive_rate": "alive features, %",
+    "class_consistency": "class consistency",
+    "top20_purity": "top-20 purity",
+    "correlation": "correlation",
+    "effective_rank": "effective rank",
+}
+
+# What every method has, in a few columns: is it useful, is it readable?
+_IN_SHORT = {
+    "probe_hidden": "probe (hidden), %",
+    "precision_features": "precision@10, %",
+    "sparsity": "sparsity, %",
+    "alive_rate": "alive, %",
+    "top20_purity": "top-20 purity",
+}
+_IN_SHORT_SECTIONS = ("properties", "neighbours", "probe")
+
+
+def _both(name: str, changes: tuple[str, ...]) -> tuple[Arm, Arm]:
+    """CL and NCL with the same changes, compared with each other."""
+    signed = f"{name}, CL"
+    return (
+        Arm(signed, changes, signed=True, against=signed),
+        Arm(f"{name}, NCL", changes, against=signed),
+    )
+
+
+PROPERTIES = Plan(
+    name="properties",
+    about="How readable features are: figures of the test set. A dense representation's class "
+    "consistency is the share of the largest class, whatever it has learnt; purity has the same 20 "
+    "samples for every feature. Step times are of whatever else the machine did.",
+    arms=(CL, NCL),
+    figures=READABILITY | {"step_ms": "step, ms"},
+    sections=("properties",),
+)
+
+TRANSFER = Plan(
+    name="transfer",
+    about="How useful the backbone and the features are: linear probes, retrieval, fine-tuning, "
+    "another set, and images that differ from those of training. Where features do not teach the "
+    "backbone (loss.hidden_weight=1) both methods of a seed have the same one.",
+    arms=(CL, NCL),
+    figures={
+        "probe_hidden": "linear probe (hidden), %",
+        "probe_features": "linear probe (features), %",
+        "precision_hidden": "precision@10 (hidden), %",
+        "precision_features": "precision@10 (features), %",
+        "fine_tune": "fine-tuned, %",
+        "transfer_hidden": "probe on another set (hidden), %",
+        "transfer_features": "probe on another set (features), %",
+        "robust_corruption": "probe, corrupted, %",
+        "robust_sketch": "probe, sketched, %",
+        "robust_stylised": "probe, stylised, %",
+    },
+    sections=("probe", "neighbours", "fine_tune", "transfer", "robustness"),
+    paper={
+        ("CL", "probe_hidden"): "68.7",
+        ("NCL", "probe_hidden"): "69.4",
+        ("CL", "fine_tune"): "77.3",
+        ("NCL", "fine_tune"): "79.2",
+        ("CL", "robust_corruption"): "34.5",
+        ("NCL", "robust_corruption"): "36.1",
+        ("CL", "robust_sketch"): "27.1",
+        ("NCL", "robust_sketch"): "28.0",
+        ("CL", "robust_stylised"): "19.6",
+        ("NCL", "robust_stylised"): "21.2",
+    },
+)
+
+DISENTANGLEMENT = Plan(
+    name="disentanglement",
+    about="How much single features say: SEPIN@k in nats (the paper's has another unit), and for "
+    "sets whose factors are known, how features and factors correspond.",
+    arms=(CL, NCL),
+    figures={
+        "sepin_1": "SEPIN@1",
+        "sepin_10": "SEPIN@10",
+        "sepin_100": "SEPIN@100",
+        "sepin_all": "SEPIN@all",
+        "dci_disentanglement": "DCI disentanglement",
+        "dci_completeness": "DCI completeness",
+        "dci_informativeness": "DCI informativeness",
+        "mig": "MIG",
+        "sap": "SAP",
+        "factor_vae": "FactorVAE score",
+        "beta_vae": "BetaVAE score",
+    },
+    sections=("sepin", "factors"),
+    paper={
+        ("CL", "sepin_1"): "0.88",
+        ("NCL", "sepin_1"): "7.43",
+        ("CL", "sepin_10"): "0.79",
+        ("NCL", "sepin_10"): "5.93",
+        ("CL", "sepin_100"): "0.69",
+        ("NCL", "sepin_100"): "3.87",
+        ("CL", "sepin_all"): "0.47",
+        ("NCL", "sepin_all"): "0.48",
+    },
+)
+
+
+def _selection() -> Plan:
+    rankings = {
+        "all": "all features",
+        "0.25_random": "a quarter of the alive, at random",
+        "0.25_ea_signed": "a quarter, by EA of signed scores",
+        "0.25_ea_rectified": "a quarter, by EA of rectified features",
+    }
+    printed = {
+        "CL": ("66.8 10.9 17.2", "66.2 10.0 16.6", "66.3 9.9 16.5", "66.5 10.2 16.6"),
+        "NCL": ("68.9 14.2 19.9", "64.3 8.2 16.7", "66.7 11.1 17.7", "68.9 14.2 19.8"),
+    }
+    tasks = ("probe", "retrieval", "transfer")
+    return Plan(
+        name="selection",
+        about="What is left with a quarter of the features that are alive, chosen by chance or by "
+        "expected activation (EA) on the training set. The paper keeps 512 of 2,048.",
+        arms=(CL, NCL),
+        figures={
+            f"selection_{task}_{key}": f"{task}, {text}, %"
+            for task in tasks
+            for key, text in rankings.items()
+        },
+        sections=("selection",),
+        paper={
+            (arm, f"selection_{task}_{key}"): text.split()[place]
+            for arm, texts in printed.items()
+            for key, text in zip(rankings, texts, strict=True)
+            for place, task in enumerate(tasks)
+        },
+    )
+
+
+TRANSFORMS = Plan(
+    name="transforms",
+    about="Which transform makes features readable: five that are non-negative, and three controls "
+    "that are not (gelu, leaky_relu, and the identity, which is CL). As in the paper, features "
+    "alone teach the backbone.",
+    arms=(
+        CL,
+        *(
+            Arm(name, (f"encoder.nonnegative={name}",))
+            for name in ("relu", "rep_relu", "softplus", "sigmoid", "exp", "gelu", "leaky_relu")
+        ),
+    ),
+    figures=_IN_SHORT | {"class_consistency": "class consistency"},
+    sections=_IN_SHORT_SECTIONS,
+    changes=_THROUGH_THE_BACKBONE,
+    evaluation=IN_SHORT,
+)
+
+# Each setting is moved by itself, for both methods; what is not named is as in the preset, but
+# features alone teach the backbone, and there are 2,048.
+_VARIED = {
+    "T 0.07": ("loss.temperature=0.07",),
+    "T 0.2": ("loss.temperature=0.2",),
+    "256 features": ("encoder.projector.n_features=256",),
+    "4,096 features": ("encoder.projector.n_features=4096",),
+    "one hidden layer": ("encoder.projector.hidden=[1024]",),
+    "one hidden layer, no BatchNorm": (
+        "encoder.projector.hidden=[1024]",
+        "encoder.projector.norm=none",
+    ),
+    "batch 512": ("training.batch_size=512",),
+    "projector beside the backbone": _BESIDE_THE_BACKBONE,
+}
+
+SENSITIVITY = Plan(
+    name="sensitivity",
+    about="How robust it is: one setting moved at a time, CL and NCL alike; each NCL is compared "
+    "with the CL of the same settings. As in the paper, features alone teach the backbone, but for "
+    "the last two arms.",
+    arms=(
+        CL,
+        NCL,
+        *(arm for name, changes in _VARIED.items() for arm in _both(name, changes)),
+    ),
+    figures=_IN_SHORT,
+    sections=_IN_SHORT_SECTIONS,
+    # Whatever the preset has: there are arms with fewer and with more.
+    changes=(*_THROUGH_THE_BACKBONE, "encoder.projector.n_features=2048"),
+    evaluation=IN_SHORT,
+)
+
+# What the presets of short runs have beyond the paper's way, each part taken out by itself.
+_LEFT_OUT = {
+    "features alone teach the backbone": ("loss.hidden_weight=0",),
+    "input not normed": ("encoder.projector.input_norm=none",),
+    "no anchors": ("training.anchor_at=0",),
+    "angles not kept": ("training.keep_angles=false",),
+}
+
+RECIPE = Plan(
+    name="recipe",
+    about="What each part of the recipe is for: NCL as the preset has it, and with one part "
+    "changed at a time. In brackets NCL is compared with CL, and every row below it with NCL.",
+    arms=(CL, NCL, *(Arm(name, changes, against="NCL") for name, changes in _LEFT_OUT.items())),
+    figures={
+        "sparsity_alive": "sparsity over alive, %",
+        "alive_rate": "alive, %",
+        "top20_purity": "top-20 purity",
+        "precision_features": "precision@10, %",
+        "precision_hidden": "precision@10 (hidden), %",
+        "sepin_1": "SEPIN@1",
+    },
+    sections=("properties", "neighbours", "sepin"),
+)
+
+_CLASSES = ("task=supervised",)
+_CE = (*_CLASSES, "loss=ce")
+_NCE = (*_CLASSES, "loss=nonneg_ce")
+_MLP = ("reads=features",)
+# Often at the beginning, where losses are said to differ; 2,000 samples tell a point apart.
+_WATCHED = ("training.monitor_every=10", "training.monitor_samples=2000")
+
+SUPERVISED = Plan(
+    name="supervised",
+    about="Cross entropy (CE) and non-negative cross entropy (NCE), on the backbone and on an MLP "
+    "(the projector), from scratch and from the contrastively trained encoder (CL) of the same "
+    "seed. In brackets NCE is compared with CE of the same kind, and CE + MLP with CE.",
+    arms=(
+        Arm("CE", (*_CE, *_WATCHED)),
+        Arm("NCE", (*_NCE, *_WATCHED), against="CE"),
+        Arm("CE + MLP", (*_CE, *_MLP, *_WATCHED), against="CE"),
+        Arm("NCE + MLP", (*_NCE, *_MLP, *_WATCHED), against="CE + MLP"),
+        Arm("CE, fine-tuned", (*_CE, *_WATCHED), starts_from=CL, against="CE, fine-tuned"),
+        Arm("NCE, fine-tuned", (*_NCE, *_WATCHED), starts_from=CL, against="CE, fine-tuned"),
+        Arm(
+            "CE + MLP, fine-tuned",
+            (*_CE, *_MLP, *_WATCHED),
+            starts_from=CL,
+            against="CE, fine-tuned",
+        ),
+        Arm(
+            "NCE + MLP, fine-tuned",
+            (*_NCE, *_MLP, *_WATCHED),
+            starts_from=CL,
+            against="CE + MLP, fine-tuned",
+        ),
+    ),
+    figures={
+        "classifier": "accuracy, %",
+        "class_consistency": "class consistency",
+        "top20_purity": "top-20 purity",
+        "sparsity": "sparsity, %",
+    },
+    sections=("classification", "properties"),
+    # The projector of a preset may be linear: no MLP. What short contrastive runs have besides was
+    # found for linear ones.
+    changes=(
+        *_THROUGH_THE_BACKBONE,
+        "encoder.projector.hidden=[1024]",
+        "encoder.projector.n_features=1024",
+    ),
+    grid=Grid("optimizer.lr", 6e-3, 3.0, figure="classifier", section="classification"),
+    paper={
+        ("CE", "classifier"): "76.1",
+        ("NCE", "classifier"): "78.6",
+        ("CE + MLP", "classifier"): "78.4",
+        ("NCE + MLP", "classifier"): "79.2",
+        ("CE, fine-tuned", "classifier"): "78.6",
+        ("NCE, fine-tuned", "classifier"): "80.2",
+        ("CE + MLP, fine-tuned", "classifier"): "81.1",
+        ("NCE + MLP, fine-tuned", "classifier"): "82.0",
+    },
+)
+
+_METHODS = {
+    "NT-Xent": (),
+    "spectral": ("loss=spectral",),
+    "decoupled": ("loss=decoupled",),
+    "supervised contrastive": ("loss=supervised_contrastive",),
+    "pairwise sigmoid": ("loss=sigmoid",),
+    "momentum queue": ("loss=queue",),
+    "VICReg": ("loss=vicreg",),
+    "Barlow Twins": ("loss=barlow_twins",),
+}
+
+METHODS = Plan(
+    name="methods",
+    about="The non-negative switch on other objectives: for each, signed features (CL) and "
+    "non-negative ones (NCL), all else equal. Only supervised contrastive learning sees labels; "
+    "VICReg and Barlow Twins have no negatives. As in the paper, features alone teach the "
+    "backbone.",
+    arms=tuple(arm for name, changes in _METHODS.items() for arm in _both(name, changes)),
+    figures=_IN_SHORT | {"correlation": "correlation"},
+    sections=_IN_SHORT_SECTIONS,
+    changes=_THROUGH_THE_BACKBONE,
+    evaluation=IN_SHORT,
+)
+
+PLANS = {
+    plan.name: plan
+    for plan in (
+        PROPERTIES,
+        TRANSFER,
+        DISENTANGLEMENT,
+        _selection(),
+        SUPERVISED,
+        TRANSFORMS,
+        SENSITIVITY,
+        RECIPE,
+        METHODS,
+    )
+}

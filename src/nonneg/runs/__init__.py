@@ -1,0 +1,46 @@
+"""Whole experiments: presets, and what is built from their settings."""
+
+from nonneg.runs.comparing import Comparison, compare_runs
+from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
+from nonneg.runs.experiment import (
+    DataSettings,
+    Experiment,
+    build_encoder,
+    build_pairs,
+    load_split,
+    run_experiment,
+    training_data,
+)
+from nonneg.runs.fitting import FittedRun, fit_run, is_fitted
+from nonneg.runs.experiment import Preset, presets, read_experiment
+from nonneg.runs.measured_data import run_data
+from nonneg.runs.record import RunRecord, read_run
+from nonneg.runs.record import run_encoder
+from nonneg.runs.vector_fits import VectorExperiment, VectorFiles, vector_experiment
+
+__all__ = [
+    "EVALUATION_FILES",
+    "Comparison",
+    "DataSettings",
+    "Experiment",
+    "FittedRun",
+    "Preset",
+    "RunRecord",
+    "VectorExperiment",
+    "VectorFiles",
+    "build_encoder",
+    "build_pairs",
+    "compare_runs",
+    "evaluate_run",
+    "fit_run",
+    "is_fitted",
+    "load_split",
+    "presets",
+    "read_experiment",
+    "read_run",
+    "run_data",
+    "run_encoder",
+    "run_experiment",
+    "training_data",
+    "vector_experiment",
+]

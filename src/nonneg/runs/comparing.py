@@ -1,0 +1,367 @@
+"""The comparison of runs: grouped by settings, one row per figure, paired over seeds.
+
+From Wang, Zhang, Guo and Wang, *Non-negative Contrastive Learning*, ICLR 2024: means and standard
+deviations of three runs, of a ResNet-18 trained for 200 epochs (CIFAR) or 100 (ImageNet-100). Its
+retrieval is precision@10, called mAP@10 there; its SEPIN has no stated unit and cannot be nats, so
+it is left out here, as ours is in nats.
+"""
+
+from dataclasses import dataclass
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from scipy.special import stdtrit
+from nonneg.evaluation.figure import Figure, Figures
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from nonneg.evaluation import Evaluation, Figures
+from nonneg.runs.evaluating import EVALUATION_FILES
+from nonneg.runs.experiment import method
+from nonneg.runs.record import RunRecord, read_run
+from nonneg.runs.record import check_is_described
+from nonneg.settings import differences
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure of the paper, as a share, with its spread where one is given."""
+
+    value: float
+    std: float | None = None
+
+
+def _percent(value: float, std: float | None = None) -> Published:
+    return Published(value / 100, None if std is None else std / 100)
+
+
+PAPER: dict[tuple[str, str, str], Published] = {
+    # (data set, method, figure)
+    ("cifar10", "CL", "probe_hidden"): _percent(87.6, 0.2),
+    ("cifar10", "NCL", "probe_hidden"): _percent(87.8, 0.2),
+    ("cifar10", "CL", "fine_tune"): _percent(92.3, 0.1),
+    ("cifar10", "NCL", "fine_tune"): _percent(92.6, 0.1),
+    ("cifar100", "CL", "probe_hidden"): _percent(58.6, 0.2),
+    ("cifar100", "NCL", "probe_hidden"): _percent(59.7, 0.4),
+    ("cifar100", "CL", "fine_tune"): _percent(72.6, 0.1),
+    ("cifar100", "NCL", "fine_tune"): _percent(73.0, 0.2),
+    ("imagenet100", "CL", "probe_hidden"): _percent(68.7, 0.3),
+    ("imagenet100", "NCL", "probe_hidden"): _percent(69.4, 0.3),
+    ("imagenet100", "CL", "fine_tune"): _percent(77.3, 0.5),
+    ("imagenet100", "NCL", "fine_tune"): _percent(79.2, 0.4),
+    ("imagenet100", "CL", "robust_stylised"): _percent(19.6),
+    ("imagenet100", "NCL", "robust_stylised"): _percent(21.2),
+    ("imagenet100", "CL", "robust_corruption"): _percent(34.5),
+    ("imagenet100", "NCL", "robust_corruption"): _percent(36.1),
+    ("imagenet100", "CL", "robust_sketch"): _percent(27.1),
+    ("imagenet100", "NCL", "robust_sketch"): _percent(28.0),
+    ("imagenet100", "CL", "selection_probe_all"): _percent(66.8),
+    ("imagenet100", "NCL", "selection_probe_all"): _percent(68.9),
+    ("imagenet100", "CL", "selection_retrieval_all"): _percent(10.9),
+    ("imagenet100", "NCL", "selection_retrieval_all"): _percent(14.2),
+    ("imagenet100", "CL", "selection_transfer_all"): _percent(17.2),
+    ("imagenet100", "NCL", "selection_transfer_all"): _percent(19.9),
+    ("imagenet100", "CL", "selection_probe_512_random"): _percent(66.2),
+    ("imagenet100", "NCL", "selection_probe_512_random"): _percent(64.3),
+    ("imagenet100", "CL", "selection_retrieval_512_random"): _percent(10.0),
+    ("imagenet100", "NCL", "selection_retrieval_512_random"): _percent(8.2),
+    ("imagenet100", "CL", "selection_transfer_512_random"): _percent(16.6),
+    ("imagenet100", "NCL", "selection_transfer_512_random"): _percent(16.7),
+    ("imagenet100", "CL", "selection_probe_512_ea_signed"): _percent(66.3),
+    ("imagenet100", "NCL", "selection_probe_512_ea_signed"): _percent(66.7),
+    ("imagenet100", "CL", "selection_retrieval_512_ea_signed"): _percent(9.9),
+    ("imagenet100", "NCL", "selection_retrieval_512_ea_signed"): _percent(11.1),
+    ("imagenet100", "CL", "selection_transfer_512_ea_signed"): _percent(16.5),
+    ("imagenet100", "NCL", "selection_transfer_512_ea_signed"): _percent(17.7),
+    ("imagenet100", "CL", "selection_probe_512_ea_rectified"): _percent(66.5),
+    ("imagenet100", "NCL", "selection_probe_512_ea_rectified"): _percent(68.9),
+    ("imagenet100", "CL", "selection_retrieval_512_ea_rectified"): _percent(10.2),
+    ("imagenet100", "NCL", "selection_retrieval_512_ea_rectified"): _percent(14.2),
+    ("imagenet100", "CL", "selection_transfer_512_ea_rectified"): _percent(16.6),
+    ("imagenet100", "NCL", "selection_transfer_512_ea_rectified"): _percent(19.8),
+}
+
+
+CONFIDENCE = 0.95
+MIN_PAIRS = 3
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation of one figure over the seeds of a group; std None for one."""
+
+    mean: float
+    std: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A group minus the first one, over the seeds that both have.
+
+    Args:
+        mean: Of the paired differences.
+        std: Theirs; None for a single pair.
+        n: Pairs.
+        is_sure: Whether the 95 % interval of the mean (Student's t) leaves zero out; never with
+            fewer than three pairs.
+    """
+
+    mean: float
+    std: float | None
+    n: int
+    is_sure: bool
+
+
+@dataclass(frozen=True)
+class ComparedFigure:
+    """One row of a comparison.
+
+    Args:
+        name: Of the figure.
+        is_rate: Shown as a percentage.
+        higher_is_better: The direction.
+        spreads: By group; None where no run of the group has the figure.
+        differences: By group, against the first; None where there are no pairs.
+        winner: The group that is surely better than the first, or the first where it is surely
+            better than all others; None where the spread does not allow a word.
+        nulls: By group, what chance gives, such as permuted labels, in the mean over seeds; None
+            where the figure has none.
+    """
+
+    name: str
+    is_rate: bool
+    higher_is_better: bool | None
+    spreads: dict[str, Spread | None]
+    differences: dict[str, Difference | None]
+    winner: str | None
+    nulls: dict[str, float | None]
+
+
+def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure]:
+    """Every figure of some groups of runs, side by side.
+
+    Args:
+        groups: By name of the group, then by seed: its figures. The first group is the one that
+            the others are compared with.
+
+    Example:
+        >>> cl = {seed: {"probe": Figure(0.80 + seed / 100, True)} for seed in range(3)}
+        >>> ncl = {seed: {"probe": Figure(0.82 + seed / 99, True)} for seed in range(3)}
+        >>> row, = compared({"CL": cl, "NCL": ncl})
+        >>> row.winner, round(row.differences["NCL"].mean, 4), row.differences["NCL"].n
+        ('NCL', 0.0201, 3)
+    """
+    names: dict[str, Figure] = {}
+    for runs in groups.values():
+        for figures in runs.values():
+            names |= figures
+    return [_compared_figure(name, figure, groups) for name, figure in names.items()]
+
+
+def _compared_figure(
+    name: str, example: Figure, groups: Mapping[str, Mapping[int, Figures]]
+) -> ComparedFigure:
+    values = {group: _values(name, runs) for group, runs in groups.items()}
+    first, *others = values
+    differences = {group: _difference(values[first], values[group]) for group in others}
+    return ComparedFigure(
+        name=name,
+        is_rate=example.is_rate,
+        higher_is_better=example.higher_is_better,
+        spreads={group: _spread(list(found.values())) for group, found in values.items()},
+        differences=differences,
+        winner=_winner(first, differences, example.higher_is_better),
+        nulls={group: _null(name, runs) for group, runs in groups.items()},
+    )
+
+
+def _values(name: str, runs: Mapping[int, Figures]) -> dict[int, float]:
+    """The figure of each seed that has it."""
+    found = ((seed, figures[name].value) for seed, figures in runs.items() if name in figures)
+    return {seed: value for seed, value in found if value is not None}
+
+
+def _null(name: str, runs: Mapping[int, Figures]) -> float | None:
+    found = (figures[name].beside.get("null") for figures in runs.values() if name in figures)
+    nulls = [float(null) for null in found if null is not None]
+    return statistics.fmean(nulls) if nulls else None
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    if not values:
+        return None
+    return Spread(statistics.fmean(values), _std(values), len(values))
+
+
+def _difference(first: Mapping[int, float], other: Mapping[int, float]) -> Difference | None:
+    paired = [other[seed] - first[seed] for seed in sorted(first.keys() & other.keys())]
+    if not paired:
+        return None
+    mean, std, n = statistics.fmean(paired), _std(paired), len(paired)
+    is_sure = False
+    if n >= MIN_PAIRS:
+        assert std is not None
+        half_width = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * std / n**0.5
+        is_sure = bool(abs(mean) > half_width)
+    return Difference(mean, std, n, is_sure)
+
+
+def _winner(
+    first: str, differences: Mapping[str, Difference | None], higher_is_better: bool | None
+) -> str | None:
+    if higher_is_better is None or not differences:
+        return None
+    gains = {
+        group: (found.mean if higher_is_better else -found.mean)
+        for group, found in differences.items()
+        if found is not None and found.is_sure
+    }
+    if any(gain > 0 for gain in gains.values()):
+        return max(gains, key=lambda group: gains[group])
+    return first if gains and len(gains) == len(differences) else None
+
+
+def _std(values: Sequence[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ by their seed only."""
+
+    name: str
+    method: str
+    runs: dict[int, tuple[RunRecord, Figures]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Groups side by side.
+
+    Args:
+        groups: CL first, where there is one; the others are compared with the first.
+        figures: One row each.
+        published: The paper's figures, by row and group.
+        differing: Settings other than the transform in which groups differ: not one switch.
+    """
+
+    groups: list[Group]
+    figures: list[ComparedFigure]
+    published: dict[str, dict[str, Published]]
+    differing: list[str]
+
+
+def compare_runs(folders: Sequence[str | Path], *, split: str = "test") -> Comparison:
+    """Evaluated runs side by side.
+
+    Args:
+        folders: Of runs with an evaluation.
+        split: Which evaluation: ``"test"`` or ``"held-out"``.
+
+    Raises:
+        ValueError: If runs are on different data, or two are the same run.
+    """
+    if split not in EVALUATION_FILES:
+        raise ValueError(f"unknown split {split!r}; known: {', '.join(EVALUATION_FILES)}")
+    if len(folders) < 2:
+        raise ValueError(f"a comparison needs at least two runs, got {len(folders)}")
+    runs = [read_run(folder) for folder in folders]
+    evaluations = [_evaluation(run, split) for run in runs]
+    tests = [evaluation.data["test"] for evaluation in evaluations]
+    name = _the_same(tests)
+    groups = _groups(runs, evaluations)
+    return Comparison(
+        groups=groups,
+        figures=compared(
+            {g.name: {seed: figures for seed, (_, figures) in g.runs.items()} for g in groups}
+        ),
+        published=_published(name, groups),
+        differing=_differing(groups),
+    )
+
+
+def _the_same(tests: Sequence[dict[str, Any]]) -> str:
+    """The name of the set that all runs were measured on.
+
+    Raises:
+        ValueError: If they were not: by name, size, or the content of a file.
+    """
+    names = sorted({test["name"] for test in tests})
+    if len(names) > 1:
+        raise ValueError(f"runs on different data cannot be compared: {', '.join(names)}")
+    if len({(test["n_samples"], test.get("digest")) for test in tests}) > 1:
+        raise ValueError(
+            f"runs on different data cannot be compared: each was measured on another {names[0]}; "
+            "evaluate all on one"
+        )
+    return str(names[0])
+
+
+def _evaluation(run: RunRecord, split: str) -> Evaluation:
+    path = run.folder / EVALUATION_FILES[split]
+    if not path.exists():
+        check_is_described(run.folder)
+        option = "" if split == "test" else f" --split {split}"
+        if not run.knows_data:
+            option = " --data SET, with a set that has both splits"
+        raise FileNotFoundError(
+            f"{run.folder} has no {path.name}; run: nonneg evaluate {run.folder}{option}"
+        )
+    return Evaluation.read(path)
+
+
+def _groups(runs: list[RunRecord], evaluations: list[Evaluation]) -> list[Group]:
+    recipes: list[dict[str, Any]] = []
+    members: list[dict[int, tuple[RunRecord, Figures]]] = []
+    for run, evaluation in zip(runs, evaluations, strict=True):
+        recipe = run.recipe()
+        if recipe not in recipes:
+            recipes.append(recipe)
+            members.append({})
+        group = members[recipes.index(recipe)]
+        if run.seed in group:
+            raise ValueError(
+                f"{run.folder} and {group[run.seed][0].folder} have the same settings and seed "
+                f"{run.seed}; give each run once"
+            )
+        group[run.seed] = (run, evaluation.figures())
+    named = zip(_names(recipes), members, strict=True)
+    groups = [Group(name, next(iter(g.values()))[0].method, g) for name, g in named]
+    # CL or CE is what the others are compared with, in whatever order the runs were given.
+    return sorted(groups, key=lambda group: group.method not in ("CL", "CE"))
+
+
+def _names(recipes: list[dict[str, Any]]) -> list[str]:
+    """CL and NCL, with the settings that tell groups of one method apart."""
+    methods = [method(recipe).upper() for recipe in recipes]
+    names = []
+    for recipe, own in zip(recipes, methods, strict=True):
+        peers = [r for r, m in zip(recipes, methods, strict=True) if m == own]
+        keys = dict.fromkeys(key for peer in peers for key, _, _ in differences(peers[0], peer))
+        told_apart = ", ".join(f"{key.split('.')[-1]} {_at(recipe, key)}" for key in keys)
+        names.append(f"{own} ({told_apart})" if told_apart else own)
+    return names
+
+
+def _at(table: dict[str, Any], key: str) -> Any:  # noqa: ANN401
+    value: Any = table
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _differing(groups: list[Group]) -> list[str]:
+    recipes = [next(iter(group.runs.values()))[0].recipe() for group in groups]
+    keys = dict.fromkeys(key for r in recipes for key, _, _ in differences(recipes[0], r))
+    return [key for key in keys if key not in ("encoder.nonnegative", "loss.name")]
+
+
+def _published(data: str, groups: list[Group]) -> dict[str, dict[str, Published]]:
+    found: dict[str, dict[str, Published]] = {}
+    for (name, by, figure), published in PAPER.items():
+        for group in groups:
+            if (name, by) == (data, group.method):
+                found.setdefault(figure, {})[group.name] = published
+    return found

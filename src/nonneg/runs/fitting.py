@@ -1,0 +1,140 @@
+"""Fits of vectors as runs: fitted, then put into a folder whole."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from nonneg import metrics
+from nonneg.data import Data
+from nonneg.data.dataset import permutation
+from nonneg.encoder import CONFIG_FILE
+from nonneg.runs.vector_fits import check_pairs, learnt_from, vector_sets
+from nonneg.runs.vector_fits import VectorExperiment
+from nonneg.io import read_json
+from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
+
+if TYPE_CHECKING:
+    from nonneg.estimators import NCL
+
+
+_MOST_MEASURED = 5000
+
+
+@dataclass(frozen=True)
+class FittedRun:
+    """A fitted estimator in its run folder.
+
+    Args:
+        folder: Where it is.
+        ncl: The estimator.
+        is_new: False where the same run was there already.
+        n_train: Samples that it learnt from.
+        n_test: Samples that are kept to measure on.
+        active_per_sample: Mean number of active features a test sample, or a training sample
+            without any; None where the run was there already.
+        seconds: How long the fit took; None likewise.
+        notes: What is worth saying, one sentence each.
+    """
+
+    folder: Path
+    ncl: "NCL"
+    is_new: bool
+    n_train: int
+    n_test: int
+    active_per_sample: float | None = None
+    seconds: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def fit_run(
+    experiment: VectorExperiment, *, out: str | Path, machine: dict[str, Any] | None = None
+) -> FittedRun:
+    """Fit what an experiment describes, into a run folder; what is there already is only read.
+
+    Args:
+        experiment: From :func:`nonneg.runs.vector_fits.vector_experiment`.
+        out: The run folder.
+        machine: Settings of the estimator that change nothing it learns: device and verbose.
+
+    Raises:
+        FileExistsError: If the folder holds something else.
+        BlockingIOError: If another process is writing to it.
+    """
+    from nonneg.estimators import NCL
+
+    folder, settings = RunFolder(out), experiment.model_dump(mode="json")
+    train, test = vector_sets(experiment.data)
+    n_train, n_test = len(train), 0 if test is None else len(test)
+    ncl = NCL(**experiment.estimator_arguments, **(machine or {}))
+    check_pairs(ncl.pairs, experiment.data, train)
+
+    def there_already() -> FittedRun:
+        folder.claim(settings, resume=True)
+        done = NCL.load(folder.path)
+        return FittedRun(folder.path, done, is_new=False, n_train=n_train, n_test=n_test)
+
+    if is_fitted(folder.path):
+        return there_already()
+    with locked(folder.path):
+        if is_fitted(folder.path):  # by a process that has just ended
+            return there_already()
+        with _claimed(folder, settings):
+            began = time.perf_counter()
+            given = learnt_from(experiment.data, train)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", UserWarning)
+                ncl.fit(given.vectors, given.y, graph=given.graph, index_pairs=given.index_pairs)
+            seconds = round(time.perf_counter() - began, 3)
+            active = _active(ncl, train if test is None else test)
+        folder.write_history(_history(ncl, n_train, seconds))
+        ncl.save(folder.path)
+    notes = (*given.notes, *(f"warning: {warning.message}" for warning in said))
+    return FittedRun(
+        folder.path,
+        ncl,
+        is_new=True,
+        n_train=n_train,
+        n_test=n_test,
+        active_per_sample=active,
+        seconds=seconds,
+        notes=notes,
+    )
+
+
+def is_fitted(folder: str | Path) -> bool:
+    """Whether a folder holds a fitted estimator, rather than an encoder alone or nothing."""
+    path = Path(folder) / CONFIG_FILE
+    config = read_json(path) if path.is_file() else None
+    return isinstance(config, dict) and "estimator" in config
+
+
+@contextmanager
+def _claimed(folder: RunFolder, settings: dict[str, Any]) -> Iterator[None]:
+    """The folder made this run's, under its lock; given back where the fit fails and it was new."""
+    was_there = (folder.path / RUN_FILE).exists()
+    folder.claim(settings, resume=True)
+    try:
+        yield
+    except BaseException:
+        if not was_there:
+            (folder.path / RUN_FILE).unlink()
+        raise
+
+
+def _history(ncl: "NCL", n_train: int, seconds: float) -> list[dict[str, Any]]:
+    """The estimator's records with passes over the data, as other runs count; at the end more."""
+    batch_size = min(ncl.batch_size, n_train)
+    records = [
+        {"epoch": round(record["step"] * batch_size / n_train, 3), **record}
+        for record in ncl.history_
+    ]
+    records[-1] |= {"alive_features": ncl.n_alive_, "seconds": seconds}
+    return records
+
+
+def _active(ncl: "NCL", data: Data) -> float:
+    some = permutation(len(data), seed=0)[:_MOST_MEASURED].sort().values
+    return metrics.active_per_sample(ncl.transform(data.fetch(some).numpy())).value

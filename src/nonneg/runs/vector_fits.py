@@ -1,0 +1,330 @@
+"""Fits of vectors as experiments: their settings, and the two sets that they learn from and are measured on."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, Self
+from pydantic import Field, JsonValue
+from nonneg.data.arrays import check_is_file
+from nonneg.data.vectors import KINDS
+from nonneg.io import digest_of_file
+from nonneg.settings import Settings, with_overrides
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from nonneg.data import Data, Subset, VectorData, numbered, read_labels, read_vectors, split_off
+from nonneg.data.arrays import DAMAGED, npy_array
+from nonneg.data.checking import check_labels
+
+
+# Arguments of the estimator that do not change what it learns.
+_MACHINE = ("device", "sparse_output", "verbose")
+_FILES = {
+    "vectors": KINDS,
+    "labels": ".npy or text",
+    "test": KINDS,
+    "test_labels": ".npy or text",
+    "graph": ".npz",
+    "index_pairs": ".npy",
+}
+
+
+class VectorFiles(Settings):
+    """Where the data of a fitted run lies, as whole paths."""
+
+    vectors: str
+    """What is learnt from."""
+    column: str | None = None
+    """The array or column that holds the vectors; found where absent."""
+    labels: str | None = None
+    """One a vector, where the file of vectors has none beside."""
+    test: str | None = None
+    """Vectors to measure on; where absent, a share of the others is kept out for it."""
+    test_labels: str | None = None
+    """Those of the test vectors."""
+    test_share: float = Field(default=0.1, ge=0, lt=1)
+    """How large that share is."""
+    graph: str | None = None
+    """Which samples belong together, as a sparse matrix."""
+    index_pairs: str | None = None
+    """Which samples belong together, as pairs of their numbers."""
+    digests: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of each file, so that a run never speaks of other data than its own."""
+
+    @classmethod
+    def at(cls, **given: Any) -> Self:  # noqa: ANN401
+        """The files of a command line: paths made whole, digests taken.
+
+        Raises:
+            OSError: One of them is not there, or a folder.
+        """
+        paths = {key: _whole(given[key], key) for key in _FILES if given.get(key) is not None}
+        files = cls.read({**given, **{key: str(path) for key, path in paths.items()}})
+        digests = {key: digest_of_file(path) for key, path in paths.items()}
+        return files.model_copy(update={"digests": digests})
+
+    def check_unchanged(self) -> None:
+        """Raise a sentence for the first file that is gone or is not what it was."""
+        for key, digest in self.digests.items():
+            path = _whole(getattr(self, key), key)
+            if digest_of_file(path) != digest:
+                raise ValueError(
+                    f"{path} has changed since the run was fitted to it; fit again, or name other "
+                    "data with --data"
+                )
+
+
+class VectorExperiment(Settings):
+    """All settings of a fitted run. What it shares with trained runs has the same names there."""
+
+    task: Literal["fit"] = "fit"
+    """What tells it from trained runs."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Of the fit."""
+    data: VectorFiles
+    encoder: dict[str, JsonValue]
+    """Only ``nonnegative``: ``identity`` is ordinary contrastive learning."""
+    loss: dict[str, JsonValue]
+    """Name and temperature."""
+    ncl: dict[str, JsonValue]
+    """The other arguments of :class:`nonneg.NCL`."""
+
+    @property
+    def estimator_arguments(self) -> dict[str, Any]:
+        """What :class:`nonneg.NCL` is made with."""
+        return {
+            **self.ncl,
+            "nonnegative": self.encoder["nonnegative"],
+            "temperature": self.loss["temperature"],
+            "random_state": self.seed,
+        }
+
+
+def vector_experiment(
+    files: VectorFiles, assignments: Iterable[str] = ()
+) -> tuple[VectorExperiment, dict[str, Any]]:
+    """The experiment of some files and ``key=value`` settings, and the settings of the machine.
+
+    Keys are the arguments of :class:`nonneg.NCL`, with ``seed`` for ``random_state``. Without
+    ``pairs``, a graph or index pairs are used where they are given, and neighbours otherwise.
+
+    Args:
+        files: Where the data lies.
+        assignments: Such as ``["temperature=0.2", "seed=1"]``.
+
+    Raises:
+        ValueError: For an unknown key, with the nearest known one, or a value out of range.
+    """
+    # Imported on use: scikit-learn takes a third of the time of all imports.
+    from nonneg.estimators import NCL
+    from nonneg.estimators.parameters import NCLSettings
+
+    class FitSettings(NCLSettings):
+        seed: int = Field(ge=0, lt=2**31)
+
+    default: dict[str, Any] = NCL().get_params() | {"seed": 0}
+    default["pairs"] = "graph" if files.graph else "index" if files.index_pairs else "neighbors"
+    del default["random_state"]
+    values = with_overrides(default, assignments)
+    if "random_state" in values:
+        raise ValueError("random_state is called seed here; set seed to a whole number from 0 on")
+    settings = FitSettings.read(values).model_dump(mode="json")
+    seed = settings.pop("seed")
+    machine = {key: settings.pop(key) for key in _MACHINE}
+    experiment = VectorExperiment(
+        seed=seed,
+        data=files,
+        encoder={"nonnegative": settings.pop("nonnegative")},
+        loss={"name": "info_nce", "temperature": settings.pop("temperature")},
+        ncl=settings,
+    )
+    return experiment, machine
+
+
+def _whole(path: str | Path, key: str) -> Path:
+    given = Path(path).expanduser()
+    check_is_file(given, _FILES[key])
+    return given.resolve()
+
+
+MOST_KEPT_OUT = 10_000
+# The options of the command line that say what belongs together.
+_OPTIONS = {"labels": "--labels", "graph": "--graph", "index": "--index-pairs"}
+
+
+class LearntFrom(NamedTuple):
+    """What ``NCL.fit`` is given."""
+
+    vectors: Any
+    """``(n, d)``, mapped where the file is large and all of it is used."""
+    y: Any
+    graph: sparse.csr_array | None
+    index_pairs: NDArray[np.int64] | None
+    notes: tuple[str, ...]
+    """What was left out, one sentence each."""
+
+
+def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
+    """The set to learn from and the one to measure on; None where nothing was kept for that.
+
+    Without a test file, a fixed random share of the vectors, at most 10,000, is kept out of the
+    first set.
+
+    Raises:
+        ValueError: If files do not fit each other, or hold what is no number.
+    """
+    whole = read_vectors(files.vectors, column=files.column)
+    test = read_vectors(files.test, column=files.column) if files.test else None
+    _check_finite(files, whole, test)
+    if test is not None and test.sample_shape != whole.sample_shape:
+        raise ValueError(
+            f"{files.test} has {test.sample_shape[0]} columns, {files.vectors} has "
+            f"{whole.sample_shape[0]}; test vectors come from the same model"
+        )
+    if files.test_labels and test is None:
+        raise ValueError("test labels were given without test vectors; add --test")
+    whole, test = _labelled(files, whole, test)
+    n_kept_out = min(round(files.test_share * len(whole)), MOST_KEPT_OUT)
+    if test is not None:
+        n_kept_out = 0
+    return split_off(whole, n_kept_out) if n_kept_out else (whole, test)
+
+
+def check_pairs(pairs: str, files: VectorFiles, train: Data) -> None:
+    """Raise a sentence with the option to add or to leave out, unless all that pairs need is there.
+
+    Args:
+        pairs: What belongs together, see :class:`nonneg.NCL`.
+        files: Where graph and index pairs lie.
+        train: The first of :func:`vector_sets`, with labels where there are any.
+    """
+    is_given = {
+        "labels": train.labels is not None,
+        "graph": files.graph is not None,
+        "index": files.index_pairs is not None,
+    }
+    if not is_given.get(pairs, True):
+        raise ValueError(f"--pairs {pairs} needs a file: add {_OPTIONS[pairs]} FILE")
+    for other in ("graph", "index"):
+        if is_given[other] and other != pairs:
+            raise ValueError(
+                f"{_OPTIONS[other]} was given, but --pairs {pairs} does not use it; write --pairs "
+                f"{other} or leave it out"
+            )
+
+
+def learnt_from(files: VectorFiles, train: Data) -> LearntFrom:
+    """What to fit to: the vectors of the training set with the labels, edges or pairs among them.
+
+    Args:
+        files: Where graph and index pairs lie.
+        train: The first of :func:`vector_sets`; a part of a file is copied into memory.
+    """
+    whole = train.data if isinstance(train, Subset) else train
+    assert isinstance(whole, VectorData)
+    rows = train.indices.numpy() if isinstance(train, Subset) else None
+    graph, index_pairs, notes = None, None, []
+    if files.graph:
+        graph = _graph(Path(files.graph), len(whole))
+        if rows is not None:
+            n_edges = graph.nnz
+            graph = graph[rows][:, rows]
+            notes.append(_left_out("edges", n_edges - graph.nnz, n_edges))
+    if files.index_pairs:
+        index_pairs = npy_array(Path(files.index_pairs))
+        if rows is not None:
+            n_pairs = len(index_pairs)
+            index_pairs = _renumbered(index_pairs, rows, len(whole))
+            notes.append(_left_out("pairs", n_pairs - len(index_pairs), n_pairs))
+    vectors = whole.vectors if rows is None else whole.vectors[rows]
+    labels = None if train.labels is None else train.labels.numpy()
+    return LearntFrom(vectors, labels, graph, index_pairs, tuple(filter(None, notes)))
+
+
+def _check_finite(files: VectorFiles, whole: VectorData, test: VectorData | None) -> None:
+    # Imported on use: scikit-learn takes a third of the time of all imports.
+    from nonneg.estimators.vectors import check_finite
+
+    check_finite(whole.vectors, files.vectors)
+    if test is not None:
+        check_finite(test.vectors, str(files.test))
+
+
+def _labelled(
+    files: VectorFiles, whole: VectorData, test: VectorData | None
+) -> tuple[VectorData, VectorData | None]:
+    """The sets with the labels of their files; a class has one number in both."""
+    first = read_labels(files.labels) if files.labels else _as_written(whole)
+    if first is None:
+        return whole, test
+    second = read_labels(files.test_labels) if files.test_labels else _as_written(test)
+    if second is not None and _are_strangers(first, second):
+        raise ValueError(
+            f"the labels of {files.labels or files.vectors} and of "
+            f"{files.test_labels or files.test} are words on one side and numbers on the other; "
+            "write both alike"
+        )
+    numbers, names = numbered(first, *([] if second is None else [second]))
+    check_labels(files.labels or files.vectors, numbers[0], len(whole), names)
+    whole = replace(whole, labels=numbers[0], class_names=names)
+    if test is None or second is None:
+        return whole, test
+    check_labels(files.test_labels or files.test or "", numbers[1], len(test), names)
+    return whole, replace(test, labels=numbers[1], class_names=names)
+
+
+def _are_strangers(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether one side has words, the other numbers, and no class is in both."""
+    if (first.dtype.kind == "U") == (second.dtype.kind == "U"):
+        return False
+    return not set(map(str, first)) & set(map(str, second))
+
+
+def _as_written(data: VectorData | None) -> NDArray[Any] | None:
+    """Labels as the file has them: names of classes where there are any, else numbers."""
+    if data is None or data.labels is None:
+        return None
+    numbers = data.labels.numpy()
+    return np.array(data.class_names)[numbers] if data.class_names else numbers
+
+
+def _graph(path: Path, n_samples: int) -> sparse.csr_array:
+    try:
+        with path.open("rb") as file:
+            graph = sparse.csr_array(sparse.load_npz(file))
+    except (ValueError, KeyError, TypeError, *DAMAGED) as error:
+        raise ValueError(
+            f"{path} cannot be read as a sparse matrix: it is something else, cut short or "
+            "damaged; write one with scipy.sparse.save_npz"
+        ) from error
+    if graph.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"{path} has shape {graph.shape} for {n_samples} samples; give one node a sample"
+        )
+    return graph
+
+
+def _renumbered(pairs: NDArray[Any], rows: NDArray[Any], n_samples: int) -> NDArray[np.int64]:
+    """The pairs of which both samples are among the rows, by their places there."""
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        return pairs  # refused by the estimator, in its own words
+    wrong = pairs[(pairs < 0) | (pairs >= n_samples)]
+    if wrong.size:
+        raise ValueError(
+            f"index pairs name sample {wrong[0]}, but samples are numbered 0 to {n_samples - 1}"
+        )
+    place = np.full(n_samples, -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    found: NDArray[np.int64] = place[pairs]
+    return found[(found >= 0).all(axis=1)]
+
+
+def _left_out(what: str, n: int, of: int) -> str:
+    if 0 < n == of:
+        raise ValueError(
+            f"all {of:,} {what} touch samples that are kept for testing; use --test-share 0 or "
+            "--test to keep none"
+        )
+    return f"{n:,} of {of:,} {what} touch samples that are kept for testing: left out" if n else ""

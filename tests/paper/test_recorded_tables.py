@@ -1,0 +1,40 @@
+"""The tables in results/ were made by the commands that they name: those still give their runs."""
+
+import json
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from nonneg.paper.filling import Laboratory
+from nonneg.paper.tables import PLANS
+from nonneg.runs import Experiment
+
+RESULTS = Path(__file__).parents[2] / "results"
+# The table without presets has runs of another kind.
+TABLES = sorted(str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*-*.json"))
+
+
+def options(words, name):
+    return [value for key, value in pairwise(words) if key == name]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_command_of_a_table_gives_the_settings_of_its_runs(name):
+    table = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    words = shlex.split(table["command"])
+    plan = PLANS[words[2]]
+    (preset,) = options(words, "--preset")
+    lab = Laboratory(preset, RESULTS, changes=(*plan.changes, *options(words, "--set")))
+    arms = {arm.name: arm for arm in plan.arms}
+    assert table["arms"].keys() <= arms.keys()
+    for arm_name, recorded in table["arms"].items():
+        # What could not be set then had the default of today.
+        made = Experiment.read(recorded["settings"])
+        given = lab.experiment(arms[arm_name], 0)
+        if plan.grid is not None:
+            assert plan.grid.setting == "optimizer.lr"
+            given = given.model_copy(update={"optimizer": made.optimizer})
+        made, given = (e.model_dump(exclude={"seed", "start", "about"}) for e in (made, given))
+        assert made == given, arm_name
