@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from nonneg.report.activations import SCALE, activations
+from nonneg.report.contents import SCALE, activations
 
 
 def dense(packed, n, d):

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from nonneg.report.coactivation import column_cosines, layout, partners, telling_order
+from nonneg.report.feature_facts import column_cosines, layout, partners, telling_order
 
 
 def blocks(n_groups=6, size=5, seed=0):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.report.packing import embedded_json, packed
+from nonneg.report.page import embedded_json, packed
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nonneg.report import pairing as module
-from nonneg.report.pairing import pairing
+from nonneg.report import captions as module
+from nonneg.report.captions import pairing
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,12 @@ from nonneg.evaluation.figure import Figure
 from nonneg.report import Atlas, Samples, SelectionPoint, Story
 from nonneg.report.figures import (
     correlation_matrices,
+    paper_figures,
     property_bars,
     selection_curve,
     sepin_curve,
+    write_figures,
 )
-from nonneg.report.paper import paper_figures, write_figures
 
 
 def test_bars_are_the_values_and_lines_the_chance():

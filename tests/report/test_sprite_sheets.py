@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nonneg.report.sprites import small_images, sprites
+from nonneg.report.samples import small_images, sprites
 
 
 def opened(sheet):

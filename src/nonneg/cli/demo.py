@@ -74,8 +74,8 @@ def _write_montage(out: Path, experiment: Experiment) -> None:
 
 
 def _write_atlas(out: Path, summaries: dict[str, Summary]) -> None:
-    from nonneg.cli.report_sources import Extras, RunData, atlas_of
     from nonneg.report import write_atlas
+    from nonneg.report.sources import Extras, RunData, atlas_of
 
     atlas = atlas_of(
         _folder(out, "NCL"), against=_folder(out, "CL"), extras=Extras(), data=RunData()

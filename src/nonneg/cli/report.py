@@ -110,8 +110,8 @@ def report(
     Example: nonneg report Z.npz --texts texts.txt --labels labels.npy
     """
     # Imported on use: matplotlib is slow, and hardly any other command needs it.
-    from nonneg.cli.report_sources import Extras, RunData, atlas_of
-    from nonneg.report.paper import write_figures
+    from nonneg.report.figures import write_figures
+    from nonneg.report.sources import Extras, RunData, atlas_of
     from nonneg.report.writing import write_atlas
 
     console = Console()

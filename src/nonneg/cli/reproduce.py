@@ -142,8 +142,7 @@ def _check(table: str, preset: str | None, changes: list[str]) -> None:
 
 def _write_curves(found: Filled, path: Path) -> None:
     # Imported on use: matplotlib is slow.
-    from nonneg.report.learning_curves import learning_curves
-    from nonneg.report.montage import save_figure
+    from nonneg.report.figures import learning_curves, save_figure
 
     panels: dict[str, dict[str, dict[int, Curve]]] = {}
     for name, runs in found.curves.items():

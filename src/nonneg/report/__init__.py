@@ -1,9 +1,8 @@
 """What people look at: the atlas, figures and tables of features."""
 
-from nonneg.report.atlas import Atlas
-from nonneg.report.montage import montage, save_figure, top_samples
+from nonneg.report.atlas import Atlas, SelectionPoint, Story, Training
+from nonneg.report.figures import montage, save_figure, top_samples
 from nonneg.report.samples import Samples
-from nonneg.report.story import SelectionPoint, Story, Training
 from nonneg.report.writing import WrittenAtlas, write_atlas
 
 __all__ = [

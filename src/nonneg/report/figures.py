@@ -1,17 +1,123 @@
-"""What goes into a paper? Properties, selection, correlation and SEPIN, arrays in, figure out."""
+"""Figures for papers: properties, selection, correlation, SEPIN, montages, learning curves."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
+from torch import Tensor
 
+from nonneg import io as files
 from nonneg.evaluation.figure import Figure, Figures
+from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
 from nonneg.metrics.results import FloatArray
-from nonneg.report.feature_facts import MIN_ACTIVE
-from nonneg.report.story import SelectionPoint
+from nonneg.report.atlas import Atlas, SelectionPoint
+from nonneg.report.feature_facts import MIN_ACTIVE, column_cosines, feature_facts, telling_order
+from nonneg.report.headline import headline
+from nonneg.report.samples import drawn
 from nonneg.report.theory_figures import COLOURS, MARKERS
+
+
+def top_samples(features: Tensor, n_top: int) -> Tensor:
+    """The numbers of the strongest samples of each feature, int64 ``(n_features, n_top)``.
+
+    Rows are scaled to length 1 first, as everywhere; signed features count by absolute value. Of
+    equal samples the lower number comes first.
+    """
+    strength = unit_rows(features).abs()
+    return strength.argsort(dim=0, descending=True, stable=True)[:n_top].T
+
+
+def montage(
+    images: Tensor, columns: dict[str, Tensor], *, n_features: int = 8, n_top: int = 10
+) -> Drawing:
+    """The top samples of each method's most expected features, one row a feature.
+
+    Args:
+        images: uint8 or [0, 1] ``(n, c, h, w)``.
+        columns: For each method its features ``(n, d)``; one block of columns each.
+        n_features: Rows.
+        n_top: Samples a row.
+    """
+    figure = Drawing(figsize=(0.55 * n_top * len(columns), 0.58 * n_features + 0.6), dpi=150)
+    axes = figure.subplots(1, len(columns), squeeze=False)[0]
+    for axis, (method, features) in zip(axes, columns.items(), strict=True):
+        chosen = _most_expected(features, n_features)
+        numbers = top_samples(features[:, chosen], n_top)  # (n_features, n_top)
+        axis.imshow(_sheet(images, numbers), cmap="gray", interpolation="nearest")
+        axis.set_title(method, fontsize=11)
+        axis.set_xticks([])
+        axis.set_yticks(
+            (np.arange(len(chosen)) + 0.5) * (images.shape[-2] + 1),
+            [f"{int(feature)}" for feature in chosen],
+            fontsize=7,
+        )
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+    axes[0].set_ylabel("feature", fontsize=8)
+    figure.tight_layout()
+    return figure
+
+
+def save_figure(figure: Drawing, path: str | Path) -> None:
+    """Write a figure as PNG or SVG (by its ending), whole or not at all."""
+    import io
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=Path(path).suffix.lstrip("."), bbox_inches="tight")
+    files.write_bytes(Path(path), buffer.getvalue())
+
+
+def _most_expected(features: Tensor, n: int) -> Tensor:
+    """The n features with the largest mean absolute value over unit rows, strongest first."""
+    strength = unit_rows(features).abs().mean(0)
+    return strength.argsort(descending=True, stable=True)[:n]
+
+
+def _sheet(images: Tensor, numbers: Tensor) -> np.ndarray:
+    """Images laid out in a grid with a white line between them, ``(rows·h, columns·w[, 3])``."""
+    pixels = images.float() / 255 if images.dtype == torch.uint8 else images.float()
+    chosen = pixels[numbers]  # (rows, columns, c, h, w)
+    padded = torch.nn.functional.pad(chosen, (0, 1, 0, 1), value=1.0)
+    rows, columns, channels, height, width = padded.shape
+    sheet = padded.permute(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
+    return (sheet[..., 0] if channels == 1 else sheet).numpy()
+
+
+Runs = Mapping[int, Sequence[tuple[float, float]]]
+
+
+def learning_curves(
+    panels: Mapping[str, Mapping[str, Runs]], *, x_label: str = "steps", y_label: str = "accuracy"
+) -> Drawing:
+    """Lines of the mean over seeds, with a band from the lowest to the highest seed.
+
+    Args:
+        panels: By title, then by method, then by seed: points (x, y) in order. The seeds of a
+            method have the same x.
+        x_label: Of all panels.
+        y_label: Of all panels.
+    """
+    figure = Drawing(figsize=(4.6 * len(panels), 3.4), dpi=150, layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axis, (title, methods) in zip(axes, panels.items(), strict=True):
+        for number, (method, runs) in enumerate(methods.items()):
+            points = np.array([list(points) for points in runs.values()])  # (seeds, points, 2)
+            x, y = points[0, :, 0], points[:, :, 1]
+            style = "-" if number % 2 else "--"
+            (line,) = axis.plot(x, y.mean(0), style, linewidth=1.6, label=method)
+            axis.fill_between(
+                x, y.min(0), y.max(0), color=line.get_color(), alpha=0.15, linewidth=0
+            )
+        axis.set(title=title, xlabel=x_label)
+        axis.grid(visible=True, alpha=0.3)
+        axis.legend(fontsize=8, loc="lower right")
+    axes[0].set_ylabel(y_label)
+    return figure
+
 
 _PROPERTIES = {
     f"class_consistency_min{MIN_ACTIVE}": f"class consistency\n(≥ {MIN_ACTIVE} active)",
@@ -152,3 +258,71 @@ def _tidy(axis: Axes) -> None:
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(visible=True, axis="y", color="0.92")
     axis.set_axisbelow(True)
+
+
+# A montage needs no more to find strong samples.
+_MONTAGE_SAMPLES = 10_000
+_N_CORRELATED = 64
+
+
+def write_figures(folder: str | Path, atlas: Atlas) -> list[Path]:
+    """Write every figure that the atlas has data for; the files, PNG and SVG of each.
+
+    Args:
+        folder: Made if it is not there.
+        atlas: The same as for the page.
+    """
+    atlas = atlas.finite()
+    written = []
+    for name, figure in paper_figures(atlas).items():
+        for ending in ("png", "svg"):
+            path = Path(folder) / f"{name}.{ending}"
+            save_figure(figure, path)
+            written.append(path)
+    return written
+
+
+def paper_figures(atlas: Atlas) -> dict[str, Drawing]:
+    """Figures by name: montage, properties, correlation, selection, sepin, where there is data."""
+    methods = _methods(atlas)
+    classes = atlas.samples.classes
+    figures = {
+        "properties": property_bars({name: headline(Z, classes) for name, Z in methods.items()}),
+        "correlation": correlation_matrices({name: _ordered(Z) for name, Z in methods.items()}),
+    }
+    if atlas.samples.images is not None:
+        figures["montage"] = _montage(atlas, methods)
+    if atlas.story.selection:
+        figures["selection"] = selection_curve(atlas.story.selection)
+    sepin = {atlas.against_method: atlas.against_sepin, atlas.method: atlas.sepin}
+    known = {name: np.asarray(values) for name, values in sepin.items() if values is not None}
+    if known:
+        figures["sepin"] = sepin_curve(known)
+    return figures
+
+
+def _methods(atlas: Atlas) -> dict[str, FeatureLike]:
+    methods = {} if atlas.against is None else {atlas.against_method: atlas.against}
+    return {**methods, atlas.method: atlas.samples.features}
+
+
+def _ordered(Z: FeatureLike) -> np.ndarray:
+    """Cosines of the most expected alive features, alike ones side by side."""
+    facts = feature_facts(Z, n_top=1)
+    order = np.argsort(-facts.expected, kind="stable")
+    cosines = column_cosines(Z, order[facts.n_active[order] > 0][:_N_CORRELATED])
+    telling = telling_order(cosines)
+    return cosines[np.ix_(telling, telling)]
+
+
+def _montage(atlas: Atlas, methods: dict[str, FeatureLike]) -> Drawing:
+    images = atlas.samples.images
+    assert images is not None
+    some = drawn(len(atlas.samples), _MONTAGE_SAMPLES, seed=0)
+    pixels = torch.from_numpy(np.array(images(some) if callable(images) else images[some]))
+    if pixels.ndim == 3:
+        pixels = pixels[:, None]
+    elif pixels.shape[1] not in (1, 3):
+        pixels = pixels.permute(0, 3, 1, 2)
+    rows = torch.from_numpy(some)
+    return montage(pixels, {name: checked_features(Z).rows(rows) for name, Z in methods.items()})

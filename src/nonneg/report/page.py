@@ -1,10 +1,84 @@
-"""How is the page put together? One HTML file with its style, its script and its data inside."""
+"""The page: one HTML file with its style, its script and its data inside."""
 
 import base64
 import hashlib
+import json
+import math
 from importlib import resources
+from typing import Any
 
-from nonneg.report.packing import embedded_json
+import numpy as np
+from numpy.typing import NDArray
+
+from nonneg.report.samples import Sprites
+
+# What JavaScript's typed arrays can hold.
+_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
+
+
+def packed(array: NDArray[Any], dtype: str) -> dict[str, Any]:
+    """An array as JSON: its type, its shape, and its bytes in base64, little end first.
+
+    Raises:
+        ValueError: If whole numbers do not fit the type.
+
+    Example:
+        >>> packed(np.array([1, 2]), "uint8")
+        {'type': 'uint8', 'shape': [2], 'data': 'AQI='}
+    """
+    if dtype not in _TYPES:
+        raise ValueError(f"unknown type {dtype!r}; known: {', '.join(_TYPES)}")
+    if dtype != "float32" and array.size:
+        limits = np.iinfo(dtype)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise ValueError(f"numbers from {array.min()} to {array.max()} do not fit {dtype}")
+    little = np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<"))
+    return {"type": dtype, "shape": list(array.shape), "data": _base64(little.tobytes())}
+
+
+def packed_sprites(sprites: Sprites) -> dict[str, Any]:
+    """Sheets of images as JSON."""
+    return {
+        "width": sprites.width,
+        "height": sprites.height,
+        "a_row": sprites.a_row,
+        "a_sheet": sprites.a_sheet,
+        "sheets": [
+            {"type": sheet.media_type, "data": _base64(sheet.content)} for sheet in sprites.sheets
+        ],
+    }
+
+
+def embedded_json(value: Any) -> str:  # noqa: ANN401
+    r"""JSON for a script element: whatever a text holds, it ends neither element nor comment.
+
+    NaN and infinity become null: JSON has neither.
+
+    Example:
+        >>> embedded_json({"caption": "</script><!--", "value": float("nan")})
+        '{"caption":"\\u003c/script\\u003e\\u003c!--","value":null}'
+    """
+    text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Inside JSON these signs occur in texts only, where their escapes mean the same. The two
+    # separators are line ends for old browsers; lone surrogates cannot be written as UTF-8.
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, dict):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
 
 # In the order in which the page needs them; together they are one script.
 SCRIPTS = (

@@ -1,24 +1,169 @@
-"""How is an atlas written? Measured, packed and put into one HTML file that opens offline."""
+"""The writing of an atlas: measured, named, packed into one HTML file that opens offline."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nonneg import io as files
 from nonneg import metrics
+from nonneg.estimators.description import telling_words
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.metrics.results import IntArray
 from nonneg.report import contents
 from nonneg.report.atlas import Atlas
+from nonneg.report.captions import Spoken
 from nonneg.report.feature_facts import MIN_ACTIVE, FeatureFacts, feature_facts
 from nonneg.report.headline import as_table, headline
-from nonneg.report.names import class_mixes, names_by_class, names_by_words
-from nonneg.report.notes import notes
-from nonneg.report.packing import packed
-from nonneg.report.page import page
+from nonneg.report.page import packed, page
 from nonneg.report.samples import Samples, drawn
-from nonneg.report.spoken import Spoken
+
+# Classes are added to a name until they cover this share of the strongest samples.
+_COVERED = 0.6
+_MOST_CLASSES = 3
+_N_STRONGEST = 20
+
+
+def class_mixes(
+    top: IntArray, labels: IntArray, *, n_strongest: int = _N_STRONGEST
+) -> list[list[tuple[int, float]]]:
+    """The classes of each feature's strongest samples with their shares, commonest first.
+
+    Args:
+        top: Numbers of the strongest samples, then -1 ``(d, n_top)``.
+        labels: Of the samples that ``top`` numbers ``(n,)``.
+        n_strongest: How many of them count.
+
+    Example:
+        >>> class_mixes(np.array([[0, 1, 2, -1]]), np.array([7, 4, 7]))
+        [[(7, 0.6666666666666666), (4, 0.3333333333333333)]]
+    """
+    mixes = []
+    for numbers in top[:, :n_strongest]:
+        on = numbers[numbers >= 0]
+        classes, counts = np.unique(labels[on], return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        mixes.append([(int(classes[i]), float(counts[i] / len(on))) for i in order])
+    return mixes
+
+
+def names_by_class(
+    mixes: Sequence[Sequence[tuple[int, float]]], class_names: Sequence[str]
+) -> list[str]:
+    """A name for each feature: its commonest classes, as many as make up most of its samples.
+
+    Example:
+        >>> mixes = [[(0, 0.9), (1, 0.1)], [(1, 0.5), (0, 0.3)], []]
+        >>> names_by_class(mixes, ["cat", "dog"])
+        ['cat', 'dog / cat', '']
+    """
+    names = []
+    for mix in mixes:
+        parts: list[str] = []
+        covered = 0.0
+        for number, share in mix[:_MOST_CLASSES]:
+            if covered >= _COVERED:
+                break
+            parts.append(str(class_names[number]))
+            covered += share
+        names.append(" / ".join(parts))
+    return names
+
+
+def names_by_words(
+    top: IntArray,
+    texts: Sequence[str],
+    *,
+    beside: IntArray | None = None,
+    text_of: IntArray | None = None,
+) -> list[str]:
+    """A name for each feature: the words that set its 20 strongest texts apart.
+
+    Args:
+        top: Numbers of each feature's strongest texts, then -1 ``(d, n_top)``.
+        texts: Where they hold no words at all, names are empty.
+        beside: The strongest samples of another kind, as in :func:`telling_words`.
+        text_of: For each text the number of its sample of that kind, or -1.
+
+    Example:
+        >>> texts = ["a red car", "a fast car", "a red apple", "an apple pie"]
+        >>> names_by_words(np.array([[0, 1], [2, 3], [-1, -1]]), texts)
+        ['car', 'apple', '']
+    """
+    if beside is not None:
+        beside = beside[:, :_N_STRONGEST]
+    found = telling_words(top[:, :_N_STRONGEST], texts, beside=beside, text_of=text_of)
+    return [", ".join(words) for words in found]
+
+
+def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
+    """Sentences that say what the page cannot show, or shows in another way, and why.
+
+    Args:
+        atlas: What was asked for.
+        content: What the page holds.
+    """
+    samples, side = atlas.samples, content["sides"][0]
+    said = []
+    if side["n"] < len(samples):
+        said.append(
+            f"{side['n']:,} of {len(samples):,} {samples.kind}s are shown, drawn at random; "
+            "statistics are from all of them."
+        )
+    if side["kept_a_row"] is not None:
+        said.append(
+            f"The features are dense: the page keeps the {side['kept_a_row']} strongest of each "
+            "sample, so that cosines between samples are cut short; statistics are from all."
+        )
+    if content["signed"] or content.get("against", {}).get("signed"):
+        who = atlas.method if content["signed"] else atlas.against_method
+        said.append(
+            f"{who} has negative features; they are ranked and counted by their absolute value."
+        )
+    if samples.classes is None:
+        said.append("There are no labels, so nothing is said of classes and purity.")
+    said += _of_few_samples(atlas, content)
+    if atlas.captions is not None:
+        said += _of_captions(atlas, content["sides"][1])
+    if samples.images is None and samples.texts is None:
+        said.append("There are neither images nor texts; samples are shown by number.")
+    if atlas.sepin is None:
+        said.append(
+            "SEPIN is left out: it needs two views of each sample, and the run that made them."
+        )
+    if atlas.reference is None:
+        said.append("Monosemanticity is left out: it needs a reference embedding of the samples.")
+    if content["space"]["map"]["shape"] == [0]:
+        said.append("All features are dead: none is active for any sample.")
+    return said
+
+
+def _of_few_samples(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
+    """Why class consistency and purity have no value, where labels alone do not explain it."""
+    n, key = len(atlas.samples), f"class_consistency_min{MIN_ACTIVE}"
+    rows: list[dict[str, Any]] = [row for row in content["figures"] if row["key"] == key]
+    return [
+        f"Class consistency and purity of {method} are left out: no feature is on for "
+        f"{min(MIN_ACTIVE, n)} of the {n:,} {atlas.samples.kind}s. Show more of them: of a run "
+        "with --split train, or of a fit with a larger --test-share."
+        for row in rows
+        for method, cell in row["cells"].items()
+        if cell["value"] is None
+    ]
+
+
+def _of_captions(atlas: Atlas, side: Mapping[str, Any]) -> list[str]:
+    said = []
+    if atlas.caption_of is None:
+        said.append("Which sample a caption belongs to is not known, so pairs are not measured.")
+    if side["n"] < side["n_all"]:
+        said.append(f"{side['n']:,} of {side['n_all']:,} captions are shown.")
+    if side["columns"]["shape"] == [0]:
+        said.append("No feature is active for any caption.")
+    return said
+
 
 MAX_SAMPLES = 10_000
 

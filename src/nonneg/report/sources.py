@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nonneg.cli.report_files import PartOf, features_of_file, samples_of_file, with_extras
-from nonneg.cli.report_runs import RunSource, headline_figures, selection_points
 from nonneg.data.feature_file import FeatureArray
 from nonneg.metrics.inputs import FeatureLike
-from nonneg.report.atlas import Atlas
-from nonneg.report.story import Story
+from nonneg.report.atlas import Atlas, Story
+from nonneg.report.of_run import RunSource, headline_figures, selection_points
+from nonneg.report.user_files import PartOf, features_of_file, samples_of_file, with_extras
 from nonneg.settings import differences
 
 

@@ -1,4 +1,4 @@
-"""What does a run bring to its atlas? Features of its data, what was trained, and its history."""
+"""What a run brings to its atlas: features of its data, what was trained, and its history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg import metrics
-from nonneg.cli.report_files import PartOf, images_of_data
 from nonneg.data import Data, ImageFolder, Subset, is_own_file, load
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation import Evaluation
@@ -19,8 +18,9 @@ from nonneg.evaluation.figure import Figures
 from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.io import digest_of_file
 from nonneg.losses import info_nce_bounds
+from nonneg.report.atlas import SelectionPoint, Training
 from nonneg.report.samples import Samples
-from nonneg.report.story import SelectionPoint, Training
+from nonneg.report.user_files import PartOf, images_of_data
 from nonneg.runs import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
 from nonneg.runs.record import RunRecord
 from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS

@@ -1,4 +1,4 @@
-"""What can a report read? Features, texts, labels and images from files of any user."""
+"""Features, texts, labels and images from a user's files."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,7 @@ from nonneg.data import Data, ImageFolder, numbered, read_labels
 from nonneg.data.arrays import numbered_words, text_lines
 from nonneg.data.feature_file import FeatureArray, read_features
 from nonneg.io import read_json
-from nonneg.report.samples import Images, Samples
-from nonneg.report.sprites import LARGEST_SIDE
+from nonneg.report.samples import LARGEST_SIDE, Images, Samples
 
 _NPY_START = b"\x93NUMPY"
 
