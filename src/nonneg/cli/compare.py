@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nonneg.cli.figure_names import figure_name
+from nonneg.cli.outputs import figure_name
 from nonneg.evaluation.figure import shown
 from nonneg.runs import Comparison, compare_runs
 from nonneg.runs.comparing import MIN_PAIRS, ComparedFigure, Difference, Published, Spread

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from nonneg.cli.figure_names import figure_name
+from nonneg.cli.outputs import figure_name
 from nonneg.evaluation import SECTIONS, Evaluation, EvaluationSettings, Figure, chosen_sections
 from nonneg.evaluation.figure import shown
 from nonneg.runs import EVALUATION_FILES, evaluate_run

@@ -1,5 +1,6 @@
-"""Where may a command write? To a file of its own kind, never over what it reads."""
+"""What commands share: checks of output files, and names of figures."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,3 +19,15 @@ def check_output(out: Path, ending: str, *, read: Iterable[str | Path | None]) -
         raise ValueError(f"--out {out} would be a {ending} file; let its name end in {ending}")
     if out.exists() and any(path and Path(path).exists() and out.samefile(path) for path in read):
         raise ValueError(f"--out {out} is read by this command; give another name to write to")
+
+
+def figure_name(key: str) -> str:
+    """The name of a figure for a reader.
+
+    Example:
+        >>> figure_name("class_consistency_min20"), figure_name("sparsity")
+        ('class consistency (≥ 20 active)', 'sparsity')
+    """
+    if key == "class_consistency":
+        return "class consistency (all alive)"
+    return re.sub(r"^class_consistency_min(\d+)$", r"class consistency (≥ \1 active)", key)
