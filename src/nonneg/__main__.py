@@ -1,5 +1,5 @@
 """``python -m nonneg``: the command line, as torchrun starts it."""
 
-from nonneg.cli import main
+from nonneg.cli.main import main
 
 main()

@@ -10,8 +10,15 @@ from rich.table import Table
 
 from nonneg.cli.outputs import figure_name
 from nonneg.evaluation.figure import shown
-from nonneg.runs import Comparison, compare_runs
-from nonneg.runs.comparing import MIN_PAIRS, ComparedFigure, Difference, Published, Spread
+from nonneg.runs.comparing import (
+    MIN_PAIRS,
+    ComparedFigure,
+    Comparison,
+    Difference,
+    Published,
+    Spread,
+    compare_runs,
+)
 
 
 def compare(

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from nonneg.encoder import Encoder
-from nonneg.evaluation import Summary, summary
 from nonneg.evaluation.figure import Figure
+from nonneg.evaluation.readability import Summary, summary
 from nonneg.io import write_json
-from nonneg.runs import Experiment, load_split, read_experiment, run_experiment
+from nonneg.runs.experiment import Experiment, load_split, read_experiment, run_experiment
 
 
 def demo(
@@ -63,7 +63,7 @@ def _measured(folder: Path, experiment: Experiment) -> Summary:
 
 def _write_montage(out: Path, experiment: Experiment) -> None:
     # Imported on use: matplotlib is slow.
-    from nonneg.report import montage, save_figure
+    from nonneg.report.figures import montage, save_figure
 
     test = load_split(experiment.data, "test")
     features = {
@@ -74,8 +74,8 @@ def _write_montage(out: Path, experiment: Experiment) -> None:
 
 
 def _write_atlas(out: Path, summaries: dict[str, Summary]) -> None:
-    from nonneg.report import write_atlas
     from nonneg.report.sources import Extras, RunData, atlas_of
+    from nonneg.report.writing import write_atlas
 
     atlas = atlas_of(
         _folder(out, "NCL"), against=_folder(out, "CL"), extras=Extras(), data=RunData()

@@ -14,13 +14,15 @@ from rich.progress import Progress
 
 from nonneg import data
 from nonneg.cli.outputs import check_output
-from nonneg.data import Data, VectorData, read_vectors
+from nonneg.data.dataset import Data
 from nonneg.data.feature_file import write_feature_parts
+from nonneg.data.vectors import VectorData, read_vectors
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
-from nonneg.runs import is_fitted, run_encoder
-from nonneg.training import join_processes
+from nonneg.runs.fitting import is_fitted
+from nonneg.runs.record import run_encoder
+from nonneg.training.processes import join_processes
 
 # Of a part of the vectors or of their features: 4 million numbers, 16 MB.
 _PART_ENTRIES = 1 << 22
@@ -130,7 +132,7 @@ def _fitted_features(
 ) -> Iterator[NDArray[np.float32]]:
     """What ``NCL.transform`` gives, some samples at a time."""
     # Imported on use: scikit-learn takes a third of the time of all imports.
-    from nonneg.estimators import NCL
+    from nonneg.estimators.ncl import NCL
     from nonneg.estimators.vectors import check_finite
 
     # The device of the fit may not be here.

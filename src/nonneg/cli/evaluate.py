@@ -12,9 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from nonneg.cli.outputs import figure_name
-from nonneg.evaluation import SECTIONS, Evaluation, EvaluationSettings, Figure, chosen_sections
-from nonneg.evaluation.figure import shown
-from nonneg.runs import EVALUATION_FILES, evaluate_run
+from nonneg.evaluation.evaluation import Evaluation, chosen_sections
+from nonneg.evaluation.figure import Figure, shown
+from nonneg.evaluation.sections import SECTIONS
+from nonneg.evaluation.subject import EvaluationSettings
+from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.settings import with_overrides
 
 

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nonneg.runs import FittedRun, VectorFiles, fit_run, vector_experiment
+from nonneg.runs.fitting import FittedRun, fit_run
+from nonneg.runs.vector_fits import VectorFiles, vector_experiment
 
 
 def fit(

@@ -9,18 +9,9 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from nonneg.paper import (
-    PLANS,
-    Curve,
-    Filled,
-    Laboratory,
-    check_place,
-    filled,
-    markdown,
-    n_runs,
-    table_title,
-    write_table,
-)
+from nonneg.paper.filling import Curve, Filled, Laboratory, filled, n_runs, table_title
+from nonneg.paper.tables import PLANS
+from nonneg.paper.writing import check_place, markdown, write_table
 from nonneg.runs.experiment import presets
 from nonneg.settings import nearest
 

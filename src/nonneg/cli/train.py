@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from nonneg.runs import read_experiment, run_experiment
+from nonneg.runs.experiment import read_experiment, run_experiment
 
 
 def train(

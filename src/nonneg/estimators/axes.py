@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 from torch import Tensor
 
-from nonneg.backbones import Projection
+from nonneg.backbones.simple import Projection
 from nonneg.estimators.vectors import TILE_ENTRIES, dense_rows, tiles
 from nonneg.metrics.results import FloatArray
 from nonneg.pairs.neighbours import exact_neighbors

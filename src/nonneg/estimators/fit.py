@@ -20,9 +20,9 @@ from nonneg.estimators.parameters import HeadSettings, NCLSettings
 from nonneg.estimators.vectors import tiles
 from nonneg.head.projector import ProjectorSettings
 from nonneg.head.revival import forget, last_layer, revive_dead
-from nonneg.losses import info_nce
+from nonneg.losses.info_nce import info_nce
 from nonneg.metrics.results import BoolArray, FloatArray
-from nonneg.pairs import Batch, Draws, Pairs
+from nonneg.pairs.protocol import Batch, Draws, Pairs
 from nonneg.training.optimizers import learning_rate_factor
 
 _N_EPOCHS = 10

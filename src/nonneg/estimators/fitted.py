@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from nonneg.backbones import Frozen
+from nonneg.backbones.simple import Frozen
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
 from nonneg.estimators.axes import Projection
 from nonneg.estimators.fit import Record

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from nonneg.estimators.parameters import GraphSettings
-from nonneg.factorization import World, graph_world, spectral_population_loss, train_table
 from nonneg.factorization.checking import FloatArray, Matrix
-from nonneg.factorization.population import factor_of, features_of
-from nonneg.factorization.solvers import eigen_factor, random_factor
+from nonneg.factorization.population import factor_of, features_of, spectral_population_loss
+from nonneg.factorization.solvers import eigen_factor, random_factor, train_table
+from nonneg.factorization.worlds import World, graph_world
 
 # How hard the two copies of F are pulled together, in mean squared lengths of their columns.
 _PULL = 0.5

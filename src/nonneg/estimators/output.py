@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoder
 from nonneg.estimators.vectors import tiles
 from nonneg.inference import evaluation_mode
-from nonneg.metrics import ACTIVE_THRESHOLD
+from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import unit_rows
 from nonneg.metrics.results import FloatArray
 

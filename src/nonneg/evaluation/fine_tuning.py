@@ -10,20 +10,12 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.encoder import Encoder
 from nonneg.evaluation.subject import FineTuneSettings
-from nonneg.training import (
-    Classifier,
-    LoopSettings,
-    LossSettings,
-    OptimizerSettings,
-    Supervised,
-    TrainConfig,
-    View,
-    as_it_is,
-    run_task,
-)
+from nonneg.training.settings import LoopSettings, LossSettings, OptimizerSettings, TrainConfig
+from nonneg.training.supervised import Classifier, Supervised, View, as_it_is
+from nonneg.training.trainer import run_task
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nonneg import metrics
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.encoder import Encoder
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.neighbours import knn_accuracy

@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.encoder import Encoder
-from nonneg.evaluation.corruptions import CORRUPTIONS, DRAWINGS, Corrupted
+from nonneg.evaluation.corruptions.corrupted import CORRUPTIONS, DRAWINGS, Corrupted
 from nonneg.evaluation.probe.linear import LinearProbe
 from nonneg.evaluation.subject import encoded_together
 

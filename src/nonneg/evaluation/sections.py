@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nonneg import metrics
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.evaluation.few_labels import few_label_probe
 from nonneg.evaluation.figure import Beside, Figure, Figures
 from nonneg.evaluation.fine_tuning import fine_tune

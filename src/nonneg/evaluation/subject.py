@@ -11,13 +11,12 @@ import torch.distributed as dist
 from pydantic import Field
 from torch import Tensor
 
-from nonneg.data import Data, subset
-from nonneg.data.dataset import permutation
+from nonneg.data.dataset import Data, permutation, subset
 from nonneg.encoder import Encoded, Encoder
 from nonneg.losses.distributed import has_processes
-from nonneg.pairs import Batch, Draws, Pairs, two_views
+from nonneg.pairs.protocol import Batch, Draws, Pairs, two_views
 from nonneg.settings import Settings
-from nonneg.training import Classifier, View, as_it_is
+from nonneg.training.supervised import Classifier, View, as_it_is
 
 Rate = Annotated[float, Field(gt=0, le=1)]
 # A whole number is a number of features; a share below 1 is a share of the features alive.

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from nonneg.factorization.checking import FloatArray, IntArray, checked_matrix
 from nonneg.factorization.worlds import LatentWorld
-from nonneg.metrics import FeatureMeasurement, match_features
+from nonneg.metrics.results import FeatureMeasurement
+from nonneg.metrics.stability import match_features
 
 
 def posterior_features(world: LatentWorld) -> FloatArray:

@@ -13,7 +13,7 @@ from nonneg.factorization.checking import FloatArray, Matrix
 from nonneg.factorization.worlds import LatentWorld, World
 from nonneg.head.nonnegative import NonNegative
 from nonneg.head.revival import last_layer
-from nonneg.losses import spectral_contrastive
+from nonneg.losses.spectral import spectral_contrastive
 
 TINY = 1e-12
 

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from nonneg.head.nonnegative import NonNegative
 from nonneg.head.on_rate import AT_ONCE
 from nonneg.inference import evaluation_mode
-from nonneg.metrics import ACTIVE_THRESHOLD
+from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import unit_rows
 
 # The share of samples that a feature is on for when it starts: one of the few that were dead, or

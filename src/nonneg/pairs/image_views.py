@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.pairs.protocol import Batch, Draws
 from nonneg.pairs.rendering import check_images, rendered
 from nonneg.pairs.view_settings import VIEW_STREAMS, ViewSettings, drawn_plan

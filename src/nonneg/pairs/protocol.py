@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 
 # Odd constants of the splitmix64 finaliser (Steele, Lea and Flood 2014).
 _GOLDEN = 0x9E3779B97F4A7C15

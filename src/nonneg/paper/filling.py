@@ -12,16 +12,17 @@ from typing import Any
 
 from rich.console import Console
 
-from nonneg.data import is_own_file
+from nonneg.data.sources import is_own_file
 from nonneg.encoder import WEIGHTS_FILE
-from nonneg.evaluation import Evaluation, EvaluationSettings, Figure, Figures
+from nonneg.evaluation.evaluation import Evaluation
+from nonneg.evaluation.figure import Figure, Figures
+from nonneg.evaluation.subject import EvaluationSettings
 from nonneg.io import digest_of_file
 from nonneg.paper.tables import Arm, Grid, Plan
 from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.runs.experiment import Experiment, read_experiment, run_experiment
 from nonneg.settings import with_overrides
-from nonneg.training import read_history
-from nonneg.training.run_folder import RunFolder, what_counts
+from nonneg.training.run_folder import RunFolder, read_history, what_counts
 
 
 class OutOfBudgetError(Exception):

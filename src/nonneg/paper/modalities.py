@@ -14,9 +14,14 @@ from scipy import sparse
 
 from nonneg import metrics
 from nonneg.data.official import data_folder
-from nonneg.estimators import NCL, CrossNCL, GraphNCL, nearest_samples
-from nonneg.evaluation import Figure, Figures
-from nonneg.factorization import eigen_factor, graph_world, identification_score
+from nonneg.estimators.cross import CrossNCL
+from nonneg.estimators.graph import GraphNCL
+from nonneg.estimators.ncl import NCL
+from nonneg.estimators.reading import nearest_samples
+from nonneg.evaluation.figure import Figure, Figures
+from nonneg.factorization.identification import identification_score
+from nonneg.factorization.solvers import eigen_factor
+from nonneg.factorization.worlds import graph_world
 from nonneg.io import digest_of_file, read_json, write_json
 from nonneg.paper.filling import Filled
 from nonneg.paper.tables import Arm, Plan

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from nonneg.data import load
+from nonneg.data.sources import load
 from nonneg.factorization.augmentation_world import augmentation_world, shifted_views
 from nonneg.factorization.checking import FloatArray
 from nonneg.factorization.comparison import METHODS, Outcome, held_out_score, outcome
@@ -24,7 +24,8 @@ from nonneg.factorization.population import (
 )
 from nonneg.factorization.solvers import eigen_factor, projected_factor
 from nonneg.factorization.worlds import purity, random_world
-from nonneg.metrics import class_consistency, top_purity
+from nonneg.metrics.consistency import class_consistency
+from nonneg.metrics.purity import top_purity
 
 N_STUDY_SAMPLES = 60
 N_CLASSES = 5

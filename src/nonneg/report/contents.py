@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg import metrics
-from nonneg.metrics import ACTIVE_THRESHOLD
+from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report import feature_facts as coactivation

@@ -11,18 +11,22 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg import metrics
-from nonneg.data import Data, ImageFolder, Subset, is_own_file, load
+from nonneg.data.dataset import Data, Subset
+from nonneg.data.folder import ImageFolder
+from nonneg.data.sources import is_own_file, load
 from nonneg.encoder import WEIGHTS_FILE, Encoder
-from nonneg.evaluation import Evaluation
+from nonneg.evaluation.evaluation import Evaluation
 from nonneg.evaluation.figure import Figures
 from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.io import digest_of_file
-from nonneg.losses import info_nce_bounds
+from nonneg.losses.info_nce import info_nce_bounds
 from nonneg.report.atlas import SelectionPoint, Training
 from nonneg.report.samples import Samples
 from nonneg.report.user_files import PartOf, images_of_data
-from nonneg.runs import EVALUATION_FILES, build_pairs, read_run, run_data, run_encoder
-from nonneg.runs.record import RunRecord
+from nonneg.runs.evaluating import EVALUATION_FILES
+from nonneg.runs.experiment import build_pairs
+from nonneg.runs.measured_data import run_data
+from nonneg.runs.record import RunRecord, read_run, run_encoder
 from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS
 from nonneg.training.run_folder import HISTORY_FILE, read_history
 from nonneg.training.supervised import LOSSES as CLASSIFIER_LOSSES

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nonneg.data import Data, ImageFolder, numbered, read_labels
-from nonneg.data.arrays import numbered_words, text_lines
+from nonneg.data.arrays import numbered, numbered_words, read_labels, text_lines
+from nonneg.data.dataset import Data
 from nonneg.data.feature_file import FeatureArray, read_features
+from nonneg.data.folder import ImageFolder
 from nonneg.io import read_json
 from nonneg.report.samples import LARGEST_SIDE, Images, Samples
 

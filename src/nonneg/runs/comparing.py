@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from nonneg.evaluation import Evaluation, Figures
+from nonneg.evaluation.evaluation import Evaluation
+from nonneg.evaluation.figure import Figures
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import method
 from nonneg.runs.record import RunRecord, read_run

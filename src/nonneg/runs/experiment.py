@@ -6,20 +6,22 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from rich.console import Console
 from nonneg import data
-from nonneg.data import Data, ImageFolder
+from nonneg.data.dataset import Data
+from nonneg.data.folder import ImageFolder
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.io import digest_of_file
-from nonneg.pairs import FileViews, ImageViews, ViewSettings, recipe
+from nonneg.pairs.image_views import FileViews
+from nonneg.pairs.image_views import ImageViews
+from nonneg.pairs.view_settings import ViewSettings
+from nonneg.pairs.view_settings import recipe
 from nonneg.settings import Settings
-from nonneg.training import (
-    Classifier,
-    Supervised,
-    TrainConfig,
-    TrainResult,
-    contrastive_task,
-    read_history,
-    run_task,
-)
+from nonneg.training.supervised import Classifier
+from nonneg.training.supervised import Supervised
+from nonneg.training.settings import TrainConfig
+from nonneg.training.trainer import TrainResult
+from nonneg.training.contrastive import contrastive_task
+from nonneg.training.run_folder import read_history
+from nonneg.training.trainer import run_task
 from nonneg.training.objectives import PAIR_LOSSES
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.supervised import LOSSES

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from nonneg import metrics
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.data.dataset import permutation
 from nonneg.encoder import CONFIG_FILE
 from nonneg.runs.vector_fits import check_pairs, learnt_from, vector_sets
@@ -17,7 +17,7 @@ from nonneg.io import read_json
 from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
 
 if TYPE_CHECKING:
-    from nonneg.estimators import NCL
+    from nonneg.estimators.ncl import NCL
 
 
 _MOST_MEASURED = 5000
@@ -63,7 +63,7 @@ def fit_run(
         FileExistsError: If the folder holds something else.
         BlockingIOError: If another process is writing to it.
     """
-    from nonneg.estimators import NCL
+    from nonneg.estimators.ncl import NCL
 
     folder, settings = RunFolder(out), experiment.model_dump(mode="json")
     train, test = vector_sets(experiment.data)

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 from nonneg import data
-from nonneg.data import Data, Subset, subset
+from nonneg.data.dataset import Data
+from nonneg.data.dataset import Subset
+from nonneg.data.dataset import subset
 from nonneg.data.dataset import permutation
 from nonneg.data.folder import has_split
 from nonneg.runs.experiment import DataSettings, load_split

@@ -153,7 +153,7 @@ def run_encoder(folder: str | Path) -> Encoder:
     if not is_fitted(folder):
         check_is_described(folder)
         return Encoder.load(folder)
-    from nonneg.estimators import NCL
+    from nonneg.estimators.ncl import NCL
 
     ncl = NCL.load(folder)
     encoder: Encoder = ncl.encoder_

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from nonneg.data import Data, Subset, VectorData, numbered, read_labels, read_vectors, split_off
+from nonneg.data.dataset import Data
+from nonneg.data.dataset import Subset
+from nonneg.data.vectors import VectorData
+from nonneg.data.arrays import numbered
+from nonneg.data.arrays import read_labels
+from nonneg.data.vectors import read_vectors
+from nonneg.data.dataset import split_off
 from nonneg.data.arrays import DAMAGED, npy_array
 from nonneg.data.checking import check_labels
 
@@ -118,7 +124,7 @@ def vector_experiment(
         ValueError: For an unknown key, with the nearest known one, or a value out of range.
     """
     # Imported on use: scikit-learn takes a third of the time of all imports.
-    from nonneg.estimators import NCL
+    from nonneg.estimators.ncl import NCL
     from nonneg.estimators.parameters import NCLSettings
 
     class FitSettings(NCLSettings):

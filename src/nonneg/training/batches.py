@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
-from nonneg.data import Data
-from nonneg.pairs import Batch, Draws
+from nonneg.data.dataset import Data
+from nonneg.pairs.protocol import Batch, Draws
 from nonneg.training.settings import LoopSettings
 from nonneg.training.task import Prepare
 

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from nonneg.data.arrays import Samples, as_data
 from nonneg.encoder import Encoded, Encoder
 from nonneg.head.revival import last_layer
-from nonneg.losses import gathered, info_nce_queue
-from nonneg.losses.distributed import centred, with_mean_value
-from nonneg.pairs import Batch, Pairs, two_views
+from nonneg.losses.distributed import centred, gathered, with_mean_value
+from nonneg.losses.info_nce import info_nce_queue
+from nonneg.pairs.protocol import Batch, Pairs, two_views
 from nonneg.training.monitor import collapse_warning, measurements, progress_rate
 from nonneg.training.objectives import objective
 from nonneg.training.settings import TrainConfig

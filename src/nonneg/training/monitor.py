@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from nonneg import metrics
-from nonneg.data import Data
-from nonneg.losses import info_nce_bounds
+from nonneg.data.dataset import Data
+from nonneg.losses.info_nce import info_nce_bounds
 from nonneg.training.settings import TrainConfig
 
 # A run is called collapsed below these; healthy runs are far above them after their warm-up.

@@ -4,15 +4,10 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from nonneg.losses import (
-    barlow_twins,
-    decoupled_contrastive,
-    gathered,
-    info_nce_across,
-    pairwise_sigmoid,
-    spectral_contrastive_across,
-    vicreg,
-)
+from nonneg.losses.distributed import gathered, info_nce_across, spectral_contrastive_across
+from nonneg.losses.info_nce import decoupled_contrastive
+from nonneg.losses.redundancy import barlow_twins, vicreg
+from nonneg.losses.sigmoid import pairwise_sigmoid
 from nonneg.training.settings import LossSettings
 
 Objective = Callable[[Tensor, Tensor, Tensor | None], Tensor]

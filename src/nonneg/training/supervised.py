@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoded, Encoder
 from nonneg.inference import evaluation_mode
 from nonneg.io import read_tensors, write_tensors
-from nonneg.losses import NonNegativeClassifier
+from nonneg.losses.cross_entropy import NonNegativeClassifier
 from nonneg.losses.distributed import with_mean_value
-from nonneg.pairs import Batch
+from nonneg.pairs.protocol import Batch
 from nonneg.training.contrastive import described, owner
 from nonneg.training.monitor import measurements
 from nonneg.training.run_folder import REMEDY

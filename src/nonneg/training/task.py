@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.encoder import Encoder
-from nonneg.pairs import Batch, Draws
+from nonneg.pairs.protocol import Batch, Draws
 from nonneg.training.settings import TrainConfig
 
 Prepare = Callable[[Data, Tensor, Draws], Tensor]

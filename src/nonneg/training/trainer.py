@@ -13,8 +13,9 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from nonneg.data import Data, check
-from nonneg.pairs import Batch
+from nonneg.data.checking import check
+from nonneg.data.dataset import Data
+from nonneg.pairs.protocol import Batch
 from nonneg.training.batches import check_batch, epoch_batches, loaded_batches
 from nonneg.training.checkpoint import (
     Position,

@@ -16,7 +16,7 @@ from nonneg.encoder import Encoder
 from nonneg.head.on_rate import limit
 from nonneg.head.revival import anchor, forget, last_inputs, last_layer, revive_dead
 from nonneg.head.tight_frame import keep_angles
-from nonneg.pairs import Batch
+from nonneg.pairs.protocol import Batch
 from nonneg.training.task import Upkeep
 
 # As shares of all steps: early enough to learn after it.

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from nonneg.data import Data
+from nonneg.data.dataset import Data
 from nonneg.evaluation.corruptions.drawing import sketch, stylised
 from nonneg.evaluation.corruptions.kinds import (
     brightness,
@@ -24,7 +24,7 @@ from nonneg.evaluation.corruptions.kinds import (
     shot_noise,
 )
 from nonneg.evaluation.corruptions.pixels import check_severity
-from nonneg.pairs import Draws
+from nonneg.pairs.protocol import Draws
 from nonneg.settings import nearest
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nonneg.evaluation.corruptions.pixels import Stream, as_floats, as_given, luminance, short_side
-from nonneg.pairs import Draws
+from nonneg.pairs.protocol import Draws
 from nonneg.pairs.rendering import check_images
 
 # Smoothing before lines are sought or levels made: a share of the side, and at least so many

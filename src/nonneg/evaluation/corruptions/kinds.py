@@ -21,7 +21,7 @@ from nonneg.evaluation.corruptions.pixels import (
     short_side,
     smooth_field,
 )
-from nonneg.pairs import Draws
+from nonneg.pairs.protocol import Draws
 from nonneg.pairs.rendering import check_images
 
 # At 32 pixels, where noise that a person hardly sees is already much.
