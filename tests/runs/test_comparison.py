@@ -5,9 +5,8 @@ import random
 
 import pytest
 
-from nonneg.runs.comparing import compared
 from nonneg.evaluation.figure import Figure
-from nonneg.runs.comparing import _the_same
+from nonneg.runs.comparing import _the_same, compared
 
 
 def group(values, **facts):

@@ -1,5 +1,6 @@
 import pytest
 
+from nonneg.pairs import FileViews, ImageViews, recipe
 from nonneg.runs import (
     Experiment,
     build_encoder,
@@ -8,7 +9,6 @@ from nonneg.runs import (
     read_experiment,
     training_data,
 )
-from nonneg.pairs import FileViews, ImageViews, recipe
 
 SHAPES = {
     "digits": (1, 8, 8),

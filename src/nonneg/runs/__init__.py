@@ -5,17 +5,18 @@ from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.runs.experiment import (
     DataSettings,
     Experiment,
+    Preset,
     build_encoder,
     build_pairs,
     load_split,
+    presets,
+    read_experiment,
     run_experiment,
     training_data,
 )
 from nonneg.runs.fitting import FittedRun, fit_run, is_fitted
-from nonneg.runs.experiment import Preset, presets, read_experiment
 from nonneg.runs.measured_data import run_data
-from nonneg.runs.record import RunRecord, read_run
-from nonneg.runs.record import run_encoder
+from nonneg.runs.record import RunRecord, read_run, run_encoder
 from nonneg.runs.vector_fits import VectorExperiment, VectorFiles, vector_experiment
 
 __all__ = [

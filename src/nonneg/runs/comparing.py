@@ -6,22 +6,19 @@ retrieval is precision@10, called mAP@10 there; its SEPIN has no stated unit and
 it is left out here, as ours is in nats.
 """
 
-from dataclasses import dataclass
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from scipy.special import stdtrit
-from nonneg.evaluation.figure import Figure, Figures
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from scipy.special import stdtrit
+
 from nonneg.evaluation.evaluation import Evaluation
-from nonneg.evaluation.figure import Figures
+from nonneg.evaluation.figure import Figure, Figures
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import method
-from nonneg.runs.record import RunRecord, read_run
-from nonneg.runs.record import check_is_described
+from nonneg.runs.record import RunRecord, check_is_described, read_run
 from nonneg.settings import differences
 
 

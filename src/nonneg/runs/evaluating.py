@@ -3,26 +3,22 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
 import torch
+
 from nonneg import metrics
 from nonneg.data.sources import is_own_file
 from nonneg.encoder import WEIGHTS_FILE, Encoder
-from nonneg.evaluation.evaluation import Evaluation
-from nonneg.evaluation.subject import EvaluationSettings
-from nonneg.evaluation.subject import Subject
-from nonneg.evaluation.evaluation import chosen_sections
-from nonneg.evaluation.evaluation import evaluate
+from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
 from nonneg.evaluation.selection import ranked_values
+from nonneg.evaluation.subject import EvaluationSettings, Subject
+from nonneg.io import digest_of_file, write_json
 from nonneg.runs.experiment import build_pairs
 from nonneg.runs.measured_data import elsewhere, run_data
-from nonneg.runs.record import RunRecord, read_run
-from nonneg.runs.record import run_encoder
-from nonneg.io import digest_of_file, write_json
-from nonneg.training.supervised import Classifier
+from nonneg.runs.record import RunRecord, read_run, run_encoder
 from nonneg.training.processes import join_processes
 from nonneg.training.run_folder import locked
-from nonneg.training.supervised import HEAD_FILE
-
+from nonneg.training.supervised import HEAD_FILE, Classifier
 
 EVALUATION_FILES = {"test": "evaluation.json", "held-out": "evaluation-held-out.json"}
 RANKING_FILE = "ranking.json"

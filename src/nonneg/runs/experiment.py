@@ -1,38 +1,31 @@
 """Experiments: data, encoder, views and training from one table of settings, and presets."""
 
-from pathlib import Path
-from typing import Any, Literal, Self
-import torch
-from pydantic import Field, field_validator, model_validator
-from rich.console import Console
-from nonneg import data
-from nonneg.data.dataset import Data
-from nonneg.data.folder import ImageFolder
-from nonneg.encoder import Encoder, EncoderSettings
-from nonneg.io import digest_of_file
-from nonneg.pairs.image_views import FileViews
-from nonneg.pairs.image_views import ImageViews
-from nonneg.pairs.view_settings import ViewSettings
-from nonneg.pairs.view_settings import recipe
-from nonneg.settings import Settings
-from nonneg.training.supervised import Classifier
-from nonneg.training.supervised import Supervised
-from nonneg.training.settings import TrainConfig
-from nonneg.training.trainer import TrainResult
-from nonneg.training.contrastive import contrastive_task
-from nonneg.training.run_folder import read_history
-from nonneg.training.trainer import run_task
-from nonneg.training.objectives import PAIR_LOSSES
-from nonneg.training.run_folder import RunFolder
-from nonneg.training.supervised import LOSSES
-from nonneg.training.task import run_identity
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-from nonneg.settings import nearest, with_overrides
+from typing import Any, Literal, Self
+
+import torch
+from pydantic import Field, field_validator, model_validator
+from rich.console import Console
+
+from nonneg import data
+from nonneg.data.dataset import Data
+from nonneg.data.folder import ImageFolder
+from nonneg.encoder import Encoder, EncoderSettings
+from nonneg.io import digest_of_file
+from nonneg.pairs.image_views import FileViews, ImageViews
+from nonneg.pairs.view_settings import ViewSettings, recipe
+from nonneg.settings import Settings, nearest, with_overrides
+from nonneg.training.contrastive import contrastive_task
+from nonneg.training.objectives import PAIR_LOSSES
+from nonneg.training.run_folder import RunFolder, read_history
+from nonneg.training.settings import TrainConfig
+from nonneg.training.supervised import LOSSES, Classifier, Supervised
+from nonneg.training.task import run_identity
+from nonneg.training.trainer import TrainResult, run_task
 
 
 class DataSettings(Settings):

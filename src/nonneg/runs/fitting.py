@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
 from nonneg import metrics
-from nonneg.data.dataset import Data
-from nonneg.data.dataset import permutation
+from nonneg.data.dataset import Data, permutation
 from nonneg.encoder import CONFIG_FILE
-from nonneg.runs.vector_fits import check_pairs, learnt_from, vector_sets
-from nonneg.runs.vector_fits import VectorExperiment
 from nonneg.io import read_json
+from nonneg.runs.vector_fits import VectorExperiment, check_pairs, learnt_from, vector_sets
 from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
 
 if TYPE_CHECKING:

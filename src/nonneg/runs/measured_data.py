@@ -1,17 +1,13 @@
 """The data that a run is measured on: that of its own settings, unless other data is named."""
 
 from pathlib import Path
+
 from nonneg import data
-from nonneg.data.dataset import Data
-from nonneg.data.dataset import Subset
-from nonneg.data.dataset import subset
-from nonneg.data.dataset import permutation
+from nonneg.data.dataset import Data, Subset, permutation, subset
 from nonneg.data.folder import has_split
 from nonneg.runs.experiment import DataSettings, load_split
 from nonneg.runs.record import RunRecord
-from nonneg.runs.vector_fits import vector_sets
-from nonneg.runs.vector_fits import VectorExperiment
-
+from nonneg.runs.vector_fits import VectorExperiment, vector_sets
 
 # Where the features of one set are tried on another, unless another one is named.
 TRANSFER_TARGETS = {

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from torch import Tensor
+
+from nonneg.encoder import CONFIG_FILE, Encoder
+from nonneg.head.nonnegative import NonNegative
+from nonneg.io import read_json
 from nonneg.runs.experiment import DataSettings, Experiment, file_digest, method
+from nonneg.runs.fitting import is_fitted
 from nonneg.runs.vector_fits import VectorExperiment
 from nonneg.settings import Settings
 from nonneg.training.run_folder import REMEDY, RUN_FILE, read_record, what_counts
-from pathlib import Path
-from torch import Tensor
-from nonneg.encoder import CONFIG_FILE, Encoder
-from nonneg.runs.fitting import is_fitted
-from nonneg.head.nonnegative import NonNegative
-from nonneg.io import read_json
-
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 # What every run says of itself, however it was made.

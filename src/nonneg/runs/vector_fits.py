@@ -1,29 +1,21 @@
 """Fits of vectors as experiments: their settings, and the two sets that they learn from and are measured on."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, Literal, Self
-from pydantic import Field, JsonValue
-from nonneg.data.arrays import check_is_file
-from nonneg.data.vectors import KINDS
-from nonneg.io import digest_of_file
-from nonneg.settings import Settings, with_overrides
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
+
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, JsonValue
 from scipy import sparse
-from nonneg.data.dataset import Data
-from nonneg.data.dataset import Subset
-from nonneg.data.vectors import VectorData
-from nonneg.data.arrays import numbered
-from nonneg.data.arrays import read_labels
-from nonneg.data.vectors import read_vectors
-from nonneg.data.dataset import split_off
-from nonneg.data.arrays import DAMAGED, npy_array
-from nonneg.data.checking import check_labels
 
+from nonneg.data.arrays import DAMAGED, check_is_file, npy_array, numbered, read_labels
+from nonneg.data.checking import check_labels
+from nonneg.data.dataset import Data, Subset, split_off
+from nonneg.data.vectors import KINDS, VectorData, read_vectors
+from nonneg.io import digest_of_file
+from nonneg.settings import Settings, with_overrides
 
 # Arguments of the estimator that do not change what it learns.
 _MACHINE = ("device", "sparse_output", "verbose")
