@@ -1,4 +1,4 @@
-"""Fits of vectors as experiments: their settings, and the two sets that they learn from and are measured on."""
+"""Fits of vectors as experiments: their settings, and the sets they learn from or are tested on."""
 
 from collections.abc import Iterable
 from dataclasses import replace
