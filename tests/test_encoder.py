@@ -8,9 +8,8 @@ from torch import nn
 from nonneg import Encoder, EncoderSettings
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
-from nonneg.head.gate import GateSettings
 from nonneg.head.nonnegative import TRANSFORMS
-from nonneg.head.projector import ProjectorSettings
+from nonneg.head.projector import GateSettings, ProjectorSettings
 
 SMALL = EncoderSettings(
     backbone=BackboneSettings(name="resnet10", width=4),

@@ -1,18 +1,45 @@
-"""Non-negative contrastive learning: sparse features that a person can read."""
+"""Non-negative contrastive learning: sparse features that a person can read.
 
+Names are imported on use, so that asking for help or for one part does not load all of them.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from nonneg import metrics
-from nonneg.encoder import Encoded, Encoder, EncoderSettings
-from nonneg.head.nonnegative import NonNegative
-from nonneg.losses import info_nce, spectral_contrastive
-from nonneg.training import TrainConfig, train
-
 if TYPE_CHECKING:
-    from nonneg.estimators import NCL, CrossNCL, GraphNCL
+    from nonneg import data, evaluation, metrics, pairs, report, runs
+    from nonneg.encoder import Encoded, Encoder, EncoderSettings
+    from nonneg.estimators.cross import CrossNCL
+    from nonneg.estimators.graph import GraphNCL
+    from nonneg.estimators.ncl import NCL
+    from nonneg.head.nonnegative import NonNegative
+    from nonneg.losses import info_nce, spectral_contrastive
+    from nonneg.training.contrastive import train
+    from nonneg.training.settings import TrainConfig
 
 __version__ = version("nonneg")
+
+# The module that defines each public name; None for a package.
+_PLACES = {
+    "NCL": "nonneg.estimators.ncl",
+    "CrossNCL": "nonneg.estimators.cross",
+    "Encoded": "nonneg.encoder",
+    "Encoder": "nonneg.encoder",
+    "EncoderSettings": "nonneg.encoder",
+    "GraphNCL": "nonneg.estimators.graph",
+    "NonNegative": "nonneg.head.nonnegative",
+    "TrainConfig": "nonneg.training.settings",
+    "data": None,
+    "evaluation": None,
+    "info_nce": "nonneg.losses",
+    "metrics": None,
+    "pairs": None,
+    "report": None,
+    "runs": None,
+    "spectral_contrastive": "nonneg.losses",
+    "train": "nonneg.training.contrastive",
+}
 
 __all__ = [
     "NCL",
@@ -23,17 +50,29 @@ __all__ = [
     "GraphNCL",
     "NonNegative",
     "TrainConfig",
+    "data",
+    "evaluation",
     "info_nce",
     "metrics",
+    "pairs",
+    "report",
+    "runs",
     "spectral_contrastive",
     "train",
 ]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Estimators, imported on use: scikit-learn takes a third of the time of all imports."""
-    if name in ("NCL", "CrossNCL", "GraphNCL"):
-        from nonneg import estimators
+    """A public name, imported the first time it is asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'nonneg' has no attribute {name!r}")
+    place = _PLACES[name]
+    value = (
+        import_module(f"nonneg.{name}") if place is None else getattr(import_module(place), name)
+    )
+    globals()[name] = value
+    return value
 
-        return getattr(estimators, name)
-    raise AttributeError(f"module 'nonneg' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from nonneg import backbones
 from nonneg.data.arrays import Samples, as_data
-from nonneg.head.gate import Gate, GateSettings
 from nonneg.head.nonnegative import TRANSFORMS, NonNegative
-from nonneg.head.projector import ProjectorSettings, projector
+from nonneg.head.projector import Gate, GateSettings, ProjectorSettings, projector
 from nonneg.inference import evaluation_mode
 from nonneg.io import read_json, read_tensors, write_json, write_tensors
 from nonneg.settings import Settings

@@ -103,7 +103,7 @@ def test_the_encoder_in_it_can_be_read_by_itself(run):
 
 
 def test_embed_gives_the_numbers_of_transform(nonneg, run, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("nonneg.cli.embed._PART_ENTRIES", 7 * 32)
+    monkeypatch.setattr("nonneg.runs.embedding._PART_ENTRIES", 7 * 32)
     ended = nonneg("embed", run, place / "x_new.npy", "--out", tmp_path / "Z.npz")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == f"400 samples × 32 features, sparse: {tmp_path / 'Z.npz'}"

@@ -56,3 +56,10 @@ def test_a_table_is_never_replaced_by_another_or_a_poorer_one(nonneg, tmp_path):
         assert path.read_bytes() == before
 
     assert nonneg(*command, "--seeds", 2, cwd=tmp_path).returncode == 0
+
+
+def test_the_help_names_every_table():
+    from nonneg.cli.reproduce import MODALITIES, TABLES
+    from nonneg.paper.tables import PLANS
+
+    assert (*PLANS, MODALITIES) == TABLES

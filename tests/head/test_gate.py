@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from nonneg import Encoder, EncoderSettings
-from nonneg.head.gate import Gate, GateSettings
-from nonneg.head.projector import ProjectorSettings
+from nonneg.head.projector import Gate, GateSettings, ProjectorSettings
 from nonneg.training import Classifier
 
 

@@ -8,24 +8,26 @@ from rich.console import Console
 
 from nonneg.cli import theory as command
 from nonneg.factorization.comparison import METHODS, Outcome
-from nonneg.paper import theory as laboratory
+from nonneg.paper import theory as studies
+from nonneg.paper import theory_results
+from nonneg.paper.theory_results import solver_table
 
 
 @pytest.fixture(scope="module")
 def small():
     patch = pytest.MonkeyPatch()
-    patch.setattr(laboratory, "BLURS", (0.0, 0.5))
-    patch.setattr(laboratory, "WIDTHS", (3, 5))
-    patch.setattr(laboratory, "SIZES", (40, 60))
-    patch.setattr(laboratory, "N_SAMPLES", 40)
-    patch.setattr(laboratory, "START_SEEDS", range(2))
-    patch.setattr(command, "WIDTHS", (3, 5))
-    patch.setattr(command, "SIZES", (40, 60))
+    patch.setattr(studies, "BLURS", (0.0, 0.5))
+    patch.setattr(studies, "WIDTHS", (3, 5))
+    patch.setattr(studies, "SIZES", (40, 60))
+    patch.setattr(studies, "N_SAMPLES", 40)
+    patch.setattr(studies, "START_SEEDS", range(2))
+    patch.setattr(theory_results, "WIDTHS", (3, 5))
+    patch.setattr(theory_results, "SIZES", (40, 60))
     quick = {name: METHODS[name] for name in ("eigenvectors (CL)", "NCL, table, projected")}
-    patch.setattr(laboratory, "METHODS", quick)
-    patch.setattr(laboratory, "held_out_score", lambda world, seed: (1.0, 0.5))
-    patch.setattr(laboratory, "GROWN", ("eigenvectors (CL)", "NMF, projected gradient"))
-    patch.setattr(command, "GROWN", ("eigenvectors (CL)", "NMF, projected gradient"))
+    patch.setattr(studies, "METHODS", quick)
+    patch.setattr(studies, "held_out_score", lambda world, seed: (1.0, 0.5))
+    patch.setattr(studies, "GROWN", ("eigenvectors (CL)", "NMF, projected gradient"))
+    patch.setattr(theory_results, "GROWN", ("eigenvectors (CL)", "NMF, projected gradient"))
     yield patch
     patch.undo()
 
@@ -59,22 +61,22 @@ def outcome(cosine=1.0):
 
 
 def test_one_seed_has_no_spread():
-    table = command._solver_table("overlap", [outcome()], 1)
+    table = solver_table("overlap", [outcome()], 1)
     assert table.title == "overlap: 40 samples, 5 classes, one seed"
     assert "±" not in "".join(cell for column in table.columns for cell in column.cells)
-    both = command._solver_table("overlap", [outcome(), outcome(cosine=0.8)], 2)
+    both = solver_table("overlap", [outcome(), outcome(cosine=0.8)], 2)
     assert list(both.columns[4].cells) == ["0.9000 ± 0.1000"]
 
 
 def test_progress_is_told_as_often_as_promised(small):
     told = []
-    small.setattr(laboratory, "digits_study", lambda seed: None)
-    small.setattr(laboratory, "METHODS", {"eigenvectors (CL)": None})
-    found = laboratory.theory([3], progress=lambda: told.append(1))
-    assert len(told) == laboratory.n_parts(1)
+    small.setattr(studies, "digits_study", lambda seed: None)
+    small.setattr(studies, "METHODS", {"eigenvectors (CL)": None})
+    found = studies.theory([3], progress=lambda: told.append(1))
+    assert len(told) == studies.n_parts(1)
     assert found.held_out == [(1.0, 0.5)]
-    cosines = laboratory.over_seeds(found.solvers["overlap"], "eigenvectors (CL)", "cosine")
+    cosines = studies.over_seeds(found.solvers["overlap"], "eigenvectors (CL)", "cosine")
     assert cosines.shape == (1,)
     assert np.isfinite(cosines).all()
     with pytest.raises(ValueError, match=r"^no seeds; give at least one$"):
-        laboratory.theory([])
+        studies.theory([])

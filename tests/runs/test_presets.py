@@ -27,6 +27,16 @@ def test_all_presets_are_there():
     assert all(preset.about for preset in presets())
 
 
+@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
+def test_facts_are_those_of_the_experiment(preset):
+    experiment = Experiment.read(preset.table)
+    assert preset.facts == (
+        f"{experiment.encoder.backbone.name} of width {experiment.encoder.backbone.width} · "
+        f"{experiment.encoder.projector.n_features} features · {experiment.encoder.nonnegative} · "
+        f"T {experiment.loss.temperature:g} · {experiment.training.epochs} epochs"
+    )
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_cl_and_ncl_differ_by_one_setting(name):
     run_name, ncl = read_experiment(name)

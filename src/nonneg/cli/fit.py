@@ -1,15 +1,15 @@
 """``nonneg fit``: readable features of vectors that exist, as a run like any other."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nonneg.runs.fitting import FittedRun, fit_run
-from nonneg.runs.vector_fits import VectorFiles, vector_experiment
+if TYPE_CHECKING:
+    from nonneg.runs.fitting import FittedRun
 
 
 def fit(
@@ -68,6 +68,10 @@ def fit(
 
     Example: nonneg fit vectors.npy --labels kinds.npy --set temperature=0.2 --out runs/mine
     """
+    # Imported on use: the help of the command needs none of this.
+    from nonneg.runs.fitting import fit_run
+    from nonneg.runs.vector_fits import VectorFiles, vector_experiment
+
     console = Console()
     if test and test_share:
         raise ValueError(
@@ -99,7 +103,7 @@ def fit(
         console.print(f"next: {escape(command)}", highlight=False, soft_wrap=True)
 
 
-def _table(run: FittedRun, test: Path | None) -> Table:
+def _table(run: "FittedRun", test: Path | None) -> Table:
     ncl = run.ncl
     where = "test" if run.n_test else "training"
     table = Table(title=escape(run.folder.name), title_justify="left", show_header=False)
@@ -115,7 +119,7 @@ def _table(run: FittedRun, test: Path | None) -> Table:
     return table
 
 
-def _next_commands(run: FittedRun, vectors: Path) -> list[str]:
+def _next_commands(run: "FittedRun", vectors: Path) -> list[str]:
     commands = [f"nonneg embed {run.folder} {vectors} --out {vectors.stem}-features.npz"]
     if run.n_test:
         commands = [f"nonneg evaluate {run.folder}", f"nonneg report {run.folder}", *commands]

@@ -1,7 +1,7 @@
 """``nonneg presets``: what comes ready-made, and what can be set."""
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -9,8 +9,10 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from nonneg import runs
-from nonneg.settings import explained
+from nonneg.presets import presets as all_presets
+
+if TYPE_CHECKING:
+    from nonneg.runs.experiment import Experiment
 
 
 def presets(
@@ -28,23 +30,26 @@ def presets(
     if name is None:
         _list(console)
     else:
-        _, experiment = runs.read_experiment(name)
-        _explain(console, experiment)
+        # Imported on use: what the settings mean stands beside the code that they set.
+        from nonneg.runs.experiment import read_experiment
+
+        _explain(console, read_experiment(name)[1])
 
 
 def _list(console: Console) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
-    for preset in runs.presets():
-        _, experiment = runs.read_experiment(preset.name)
-        table.add_row(preset.name, f"{preset.about}\n[dim]{_facts(experiment)}[/]")
+    for preset in all_presets():
+        table.add_row(preset.name, f"{preset.about}\n[dim]{preset.facts}[/]")
     console.print(table)
     console.print("\nNAME trains NCL, NAME-cl ordinary contrastive learning with all else equal.")
     console.print("nonneg presets NAME shows every setting of one, and what it means.")
 
 
-def _explain(console: Console, experiment: runs.Experiment) -> None:
+def _explain(console: Console, experiment: "Experiment") -> None:
+    from nonneg.settings import explained
+
     for key, value, meaning in explained(experiment):
         console.print(f"[bold]{key}[/] = {escape(_shown(value))}", soft_wrap=True)
         console.print(Padding(f"[dim]{escape(meaning)}[/]", (0, 0, 0, 4)))
@@ -56,17 +61,3 @@ def _shown(value: Any) -> str:  # noqa: ANN401
     if value is None:
         return "absent"
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _facts(experiment: runs.Experiment) -> str:
-    backbone = experiment.encoder.backbone
-    assert backbone is not None
-    return " · ".join(
-        [
-            f"{backbone.name} of width {backbone.width}",
-            f"{experiment.encoder.projector.n_features} features",
-            experiment.encoder.nonnegative,
-            f"T {experiment.loss.temperature:g}",
-            f"{experiment.training.epochs} epochs",
-        ]
-    )

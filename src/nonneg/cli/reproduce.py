@@ -2,22 +2,34 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from nonneg.paper.filling import Curve, Filled, Laboratory, filled, n_runs, table_title
-from nonneg.paper.tables import PLANS
-from nonneg.paper.writing import check_place, markdown, write_table
-from nonneg.runs.experiment import presets
+from nonneg.presets import presets
 from nonneg.settings import nearest
+
+if TYPE_CHECKING:
+    from nonneg.paper.filling import Curve, Filled
 
 MODALITIES = "modalities"
 DEFAULT = "fashion-mnist"
-TABLES = (*PLANS, MODALITIES)
+# Stated here too, so that the help needs none of the packages that fill tables; a test compares.
+TABLES = (
+    "properties",
+    "transfer",
+    "disentanglement",
+    "selection",
+    "supervised",
+    "transforms",
+    "sensitivity",
+    "recipe",
+    "methods",
+    MODALITIES,
+)
 
 
 def reproduce(
@@ -58,6 +70,11 @@ def reproduce(
 
     Example: nonneg reproduce supervised --preset digits --seeds 3
     """
+    # Imported on use: the help of the command needs none of this.
+    from nonneg.paper.filling import Laboratory, filled, n_runs, table_title
+    from nonneg.paper.tables import PLANS
+    from nonneg.paper.writing import check_place, markdown, write_table
+
     _check(table, preset, set_ or [])
     of_preset = None if table == MODALITIES else preset or DEFAULT
     command = f"nonneg reproduce {table}" + (f" --preset {of_preset}" if of_preset else "")
@@ -131,7 +148,7 @@ def _check(table: str, preset: str | None, changes: list[str]) -> None:
         raise ValueError("seeds of a table are 0, 1, …; say how many with --seeds")
 
 
-def _write_curves(found: Filled, path: Path) -> None:
+def _write_curves(found: "Filled", path: Path) -> None:
     # Imported on use: matplotlib is slow.
     from nonneg.report.figures import learning_curves, save_figure
 

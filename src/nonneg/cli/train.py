@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from nonneg.runs.experiment import read_experiment, run_experiment
-
 
 def train(
     preset: Annotated[
@@ -41,6 +39,9 @@ def train(
 
     Example: nonneg train fashion-mnist --set loss.temperature=0.1 --set seed=1
     """
+    # Imported on use: the help of the command needs none of this.
+    from nonneg.runs.experiment import read_experiment, run_experiment
+
     # Of several processes only the first speaks; torchrun says RANK, training.devices LOCAL_RANK.
     rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK", "0")
     console = Console(quiet=rank != "0")

@@ -12,11 +12,16 @@ from nonneg.metrics.activity import (
     select,
     sparsity,
 )
-from nonneg.metrics.consistency import ClassConsistency, class_consistency, class_entropy
+from nonneg.metrics.consistency import (
+    ClassConsistency,
+    LabelLevel,
+    class_consistency,
+    class_entropy,
+    label_level,
+)
 from nonneg.metrics.correlation import feature_correlation
 from nonneg.metrics.dci import DCI, completeness, dci, disentanglement
 from nonneg.metrics.factors import FactorGap, FactorVote, beta_vae_score, factor_vae_score, mig, sap
-from nonneg.metrics.hierarchy import LabelLevel, label_level
 from nonneg.metrics.monosemanticity import Monosemanticity, monosemanticity
 from nonneg.metrics.purity import TopPurity, top_purity
 from nonneg.metrics.rank import EffectiveRank, effective_rank

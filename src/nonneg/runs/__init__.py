@@ -1,15 +1,15 @@
-"""Whole experiments: presets, and what is built from their settings."""
+"""Runs: what a run folder is, how it is made, evaluated and compared."""
 
+from nonneg.presets import Preset, presets
 from nonneg.runs.comparing import Comparison, compare_runs
+from nonneg.runs.embedding import Embedded, embed_run
 from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.runs.experiment import (
     DataSettings,
     Experiment,
-    Preset,
     build_encoder,
     build_pairs,
     load_split,
-    presets,
     read_experiment,
     run_experiment,
     training_data,
@@ -23,6 +23,7 @@ __all__ = [
     "EVALUATION_FILES",
     "Comparison",
     "DataSettings",
+    "Embedded",
     "Experiment",
     "FittedRun",
     "Preset",
@@ -32,6 +33,7 @@ __all__ = [
     "build_encoder",
     "build_pairs",
     "compare_runs",
+    "embed_run",
     "evaluate_run",
     "fit_run",
     "is_fitted",

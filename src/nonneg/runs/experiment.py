@@ -1,9 +1,6 @@
-"""Experiments: data, encoder, views and training from one table of settings, and presets."""
+"""Experiments: data, encoder, views and training from one table of settings."""
 
-import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,7 +15,8 @@ from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.io import digest_of_file
 from nonneg.pairs.image_views import FileViews, ImageViews
 from nonneg.pairs.view_settings import ViewSettings, recipe
-from nonneg.settings import Settings, nearest, with_overrides
+from nonneg.presets import find_preset
+from nonneg.settings import Settings, with_overrides
 from nonneg.training.contrastive import contrastive_task
 from nonneg.training.objectives import PAIR_LOSSES
 from nonneg.training.run_folder import RunFolder, read_history
@@ -201,24 +199,6 @@ def _supervised(
     return Supervised(classifier, samples.labels, views.one_view)
 
 
-_FOLDER = files("nonneg.runs") / "presets"
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A named experiment."""
-
-    name: str
-    about: str
-    table: dict[str, Any]
-
-
-def presets() -> list[Preset]:
-    """All that come with the package, in order of their names."""
-    paths = sorted((path for path in _FOLDER.iterdir() if path.name.endswith(".toml")), key=str)
-    return [_read(Path(path.name).stem, path.read_text()) for path in paths]
-
-
 def read_experiment(source: str, overrides: Iterable[str] = ()) -> tuple[str, Experiment]:
     """The experiment of a preset or TOML file, and the name that its run folder gets.
 
@@ -234,35 +214,10 @@ def read_experiment(source: str, overrides: Iterable[str] = ()) -> tuple[str, Ex
         >>> name, experiment.encoder.nonnegative, experiment.seed
         ('digits-cl-seed1', 'identity', 1)
     """
-    preset, is_signed = _find(source)
+    preset, is_signed = find_preset(source)
     experiment = Experiment.read(with_overrides(preset.table, overrides))
     # Cross entropy is the signed control of non-negative cross entropy.
     if is_signed or experiment.loss.name == "ce":
         experiment = experiment.signed()
     seed = f"-seed{experiment.seed}" if experiment.seed else ""
     return f"{preset.name}-{experiment.method}{seed}", experiment
-
-
-def _find(source: str) -> tuple[Preset, bool]:
-    if source.endswith(".toml"):
-        path = Path(source)
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file {path}")
-        return _read(path.stem, path.read_text()), False
-    known = {preset.name: preset for preset in presets()}
-    for suffix in ("", "-ncl", "-cl"):
-        name = source.removesuffix(suffix)
-        if source.endswith(suffix) and name in known:
-            return known[name], suffix == "-cl"
-    raise ValueError(
-        f"there is no preset {source!r}; {nearest(source, known)} "
-        "(each also as NAME-cl), or give a .toml file"
-    )
-
-
-def _read(name: str, text: str) -> Preset:
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{name}.toml is not readable TOML ({error})") from error
-    return Preset(name, str(table.pop("about", "")), table)

@@ -1,0 +1,142 @@
+"""The features of any data by the encoder of a run, written to a file."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nonneg import data
+from nonneg.data.dataset import Data
+from nonneg.data.feature_file import write_feature_parts
+from nonneg.data.vectors import VectorData, read_vectors
+from nonneg.encoder import Encoded
+from nonneg.evaluation.sections import other_size
+from nonneg.evaluation.subject import encoded_together
+from nonneg.runs.fitting import is_fitted
+from nonneg.runs.record import run_encoder
+
+# Of a part of the vectors or of their features: 4 million numbers, 16 MB.
+_PART_ENTRIES = 1 << 22
+
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What ``embed_run`` has written."""
+
+    out: Path
+    n_samples: int
+    n_features: int
+    is_sparse: bool
+    note: str | None
+    """What a reader of the features should know; None for nothing."""
+
+
+def embed_run(
+    run: str | Path,
+    source: str,
+    *,
+    out: str | Path,
+    split: str | None = None,
+    column: str | None = None,
+    hidden: bool = False,
+    batch_size: int = 512,
+    data_dir: str | Path | None = None,
+    writes: bool = True,
+    watch: Watch = lambda n_done, n_samples: None,
+) -> Embedded:
+    """Write the features of a data set as an npz file, with labels where they exist.
+
+    Vectors of a fitted run are read and written part by part, whatever their number.
+
+    Args:
+        run: A run folder, or any folder with an encoder.
+        source: The name of a data set, an npy, npz or parquet file, or a folder of images.
+        out: The npz file.
+        split: ``"train"`` or ``"test"`` (``"val"`` is the same). By default test for named sets,
+            train for a folder that has both, else all there is.
+        column: For fitted runs: the array of an npz file, the column of a parquet file.
+        hidden: Whether to write the backbone's output too; trained runs only.
+        batch_size: Samples at once.
+        data_dir: Where named data sets lie.
+        writes: False in all but the first of several processes, which all have to call this.
+        watch: Called with the number of samples that are done, and with that of all.
+    """
+    run, out = Path(run), Path(out)
+    note = None
+    if is_fitted(run):
+        if hidden or split:
+            raise ValueError(
+                f"{run} was fitted to vectors: leave out {'--hidden' if hidden else '--split'}"
+            )
+        vectors = read_vectors(source, column=column)
+        n_samples, others = len(vectors), _beside(vectors)
+        parts = _fitted_features(run, vectors, watch) if writes else iter(())
+    else:
+        samples, encoded, note = _encoded(run, source, split, data_dir, batch_size, watch)
+        n_samples = len(samples)
+        others = _beside(samples) | ({"hidden": encoded.hidden.numpy()} if hidden else {})
+        parts = iter([encoded.features.numpy()])
+    if not writes:
+        return Embedded(out, n_samples, 0, is_sparse=False, note=note)
+    first = next(parts)
+    is_sparse = write_feature_parts(out, chain([first], parts), n_samples, **others)
+    return Embedded(out, n_samples, first.shape[1], is_sparse=is_sparse, note=note)
+
+
+def _encoded(
+    run: Path,
+    source: str,
+    split: str | None,
+    data_dir: str | Path | None,
+    batch_size: int,
+    watch: Watch,
+) -> tuple[Data, Encoded, str | None]:
+    """The samples, what the encoder says of them, and a note; all processes have to call it."""
+    encoder = run_encoder(run)
+    split = split or ("test" if source in data.names() else "train")
+    split = "test" if split == "val" else split  # as folders of images may call it
+    samples = data.load(source, split=split, data_dir=data_dir, image_size=encoder.sample_shape[-1])
+    data.check(samples)
+    encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+    n_done = 0
+
+    def count(n: int) -> None:
+        nonlocal n_done
+        n_done += n
+        watch(n_done, len(samples))
+
+    encoded = encoded_together(encoder, samples, batch_size, after=count)
+    return samples, encoded, other_size(samples, encoder.sample_shape)
+
+
+def _fitted_features(run: Path, vectors: VectorData, watch: Watch) -> Iterator[NDArray[np.float32]]:
+    """What ``NCL.transform`` gives, some samples at a time."""
+    # Imported on use: scikit-learn takes a third of the time of all imports.
+    from nonneg.estimators.ncl import NCL
+    from nonneg.estimators.vectors import check_finite
+
+    # The device of the fit may not be here.
+    ncl = NCL.load(run).set_params(sparse_output=False, device="auto")
+    check_finite(vectors.vectors)
+    step = max(1, _PART_ENTRIES // max(*vectors.sample_shape, ncl.encoder_.n_features))
+    for start in range(0, len(vectors), step):
+        part: Any = ncl.transform(vectors.vectors[start : start + step])
+        yield part
+        watch(start + len(part), len(vectors))
+
+
+def _beside(samples: Data) -> dict[str, Any]:
+    """Labels and the names of classes, where there are any."""
+    others: dict[str, Any] = {}
+    if samples.labels is not None:
+        others["labels"] = samples.labels.numpy()
+    if samples.class_names:
+        others["class_names"] = np.array(samples.class_names)
+    return others
