@@ -26,11 +26,11 @@ SETTINGS = [
     "data.held_out=512",
     "training.epochs=2",
     "training.warmup_epochs=1",
-    "training.anchor_at=0",
+    "training.reinit_at=0",
     "training.keep_angles=false",
     "training.max_on_rate=1",
     "encoder.projector.n_features=2048",
-    "loss.hidden_weight=0",
+    "loss.backbone_weight=0",
 ]
 WAYS = {
     "one process, two threads": ([sys.executable, "-m"], "2"),

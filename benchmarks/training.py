@@ -41,11 +41,11 @@ def _measure(name: str, shape: tuple[int, ...]) -> dict[str, float]:
         "training.epochs=1",
         "training.warmup_epochs=0",
         "training.revive=false",
-        "training.anchor_at=0",
+        "training.reinit_at=0",
         "training.keep_angles=false",
         "training.max_on_rate=1",
         "encoder.projector.n_features=2048",
-        "loss.hidden_weight=0",
+        "loss.backbone_weight=0",
     ]
     _, experiment = read_experiment(name, changes)
     pixels = torch.randint(0, 256, (N_IMAGES, *shape), generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import pytest
 from pydantic import Field
@@ -173,3 +173,28 @@ def test_no_setting_is_without_a_meaning(settings):
 def test_a_group_that_may_be_absent_is_explained_too():
     keys = {key: meaning for key, _, meaning in explained(read_experiment("digits")[1])}
     assert keys["encoder.gate.prior"].startswith("0.8 where encoder.gate is asked for. The prob")
+
+
+class Renamed(Settings):
+    former_names: ClassVar = {"old": "new"}
+    new: int = 1
+
+
+class Holder(Settings):
+    inner: Renamed = Renamed()
+
+
+def test_a_former_name_is_read_with_a_sentence():
+    with pytest.warns(FutureWarning, match="the setting old is called new now"):
+        assert Holder.read({"inner": {"old": 3}}).inner.new == 3
+
+
+def test_a_former_name_beside_the_present_one_is_refused():
+    with pytest.raises(ValueError, match="old is the former name of new"):
+        Holder.read({"inner": {"old": 3, "new": 4}})
+
+
+def test_tables_of_earlier_versions_get_the_present_names():
+    table = {"inner": {"old": 3}, "unknown": {"old": 4}}
+    assert Holder.present_names(table) == {"inner": {"new": 3}, "unknown": {"old": 4}}
+    assert table["inner"] == {"old": 3}

@@ -1,11 +1,12 @@
-"""How are settings written down? As frozen models in which an unknown key is an error."""
+"""Settings: frozen models in which an unknown key is an error."""
 
 import difflib
 import tomllib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, Self, get_args, get_origin
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -16,6 +17,40 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Names that settings had in earlier versions, each with the present one; still read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_former_names(cls, values: Any) -> Any:  # noqa: ANN401
+        if not isinstance(values, Mapping):
+            return values
+        former = [name for name in cls.former_names if name in values]
+        for name in former:
+            present = cls.former_names[name]
+            if present in values:
+                raise ValueError(f"{name} is the former name of {present}; leave it out")
+            warnings.warn(
+                f"the setting {name} is called {present} now; please write it so",
+                FutureWarning,
+                stacklevel=2,
+            )
+        return {cls.former_names.get(key, key): values[key] for key in values} if former else values
+
+    @classmethod
+    def present_names(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A table of settings as an earlier version wrote it, under the present names.
+
+        Args:
+            values: Also with keys that are no settings of this kind, which stay as they are.
+        """
+        present = {cls.former_names.get(key, key): value for key, value in values.items()}
+        for name, field in cls.model_fields.items():
+            kind, inner = field.annotation, present.get(name)
+            if isinstance(kind, type) and issubclass(kind, Settings) and isinstance(inner, Mapping):
+                present[name] = kind.present_names(inner)
+        return present
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:

@@ -20,7 +20,7 @@ QUICK = [
     "encoder.backbone.width=4",
     "encoder.projector.hidden=[16]",
     "encoder.projector.n_features=32",
-    "loss.hidden_weight=0.25",
+    "loss.backbone_weight=0.25",
     "training.epochs=2",
     "training.warmup_epochs=1",
 ]
@@ -307,12 +307,14 @@ def test_runs_on_other_samples_are_not_put_side_by_side(nonneg, runs, tmp_path):
 def test_what_differs_besides_the_transform_is_said(nonneg, runs, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(runs / "digits-cl", other)
-    record = (other / "run.json").read_text().replace('"hidden_weight": 0.25', '"hidden_weight": 1')
+    record = (
+        (other / "run.json").read_text().replace('"backbone_weight": 0.25', '"backbone_weight": 1')
+    )
     (other / "run.json").write_text(record.replace('"lr": 0.002', '"lr": 0.5'))
     options = ["--against", other, "--out", tmp_path / "atlas.html"]
     ended = nonneg("report", runs / "digits", *options)
     assert "The two runs differ by more than the transform: " in ended.stdout
-    assert "loss.hidden_weight" in ended.stdout
+    assert "loss.backbone_weight" in ended.stdout
     assert "optimizer.lr" in ended.stdout
     about = content_of(tmp_path / "atlas.html")["about"]
     assert "0.15, the backbone by the same loss of its own output" in about[1]

@@ -59,8 +59,8 @@ OBJECTIVES = {
     "lars": ("optimizer.name=lars", "optimizer.lr=0.5", "training.accumulate=2"),
     "chunks": ("training.chunk_size=32", "encoder.backbone.norm=group"),
     "hidden": (
-        "loss.hidden_weight=0.25",
-        "training.anchor_at=0.5",
+        "loss.backbone_weight=0.25",
+        "training.reinit_at=0.5",
         "training.keep_angles=true",
         "training.max_on_rate=0.2",
     ),

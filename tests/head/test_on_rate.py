@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import nonneg.head.on_rate
-from nonneg.head.on_rate import limit, thresholds
+from nonneg.head.on_rate import cap_on_rate, thresholds
 
 
 def passing(scores):
@@ -39,7 +39,7 @@ def test_a_feature_that_is_on_too_often_is_on_for_its_share_afterwards(at_once, 
     n_before = (last(samples) > 0).sum(dim=0)
     assert (n_before > 100).any()
     assert (n_before < 100).any()
-    limit(last, samples, 0.2)
+    cap_on_rate(last, samples, 0.2)
     assert torch.equal((last(samples) > 0).sum(dim=0), n_before.clamp_max(100))
 
 
@@ -47,7 +47,7 @@ def test_what_is_on_for_few_enough_stays_to_the_bit():
     scores = torch.tensor([[3.0], [2.0], [-1e-9], [-1.0]])
     for rate, bias in ((0.5, 0.0), (1.0, 0.0), (0.01, -2.5)):  # the last is less than one sample
         last, samples = passing(scores)
-        limit(last, samples, rate)
+        cap_on_rate(last, samples, rate)
         assert last.bias.tolist() == [bias]
 
 
@@ -55,5 +55,5 @@ def test_what_is_on_for_few_enough_stays_to_the_bit():
 def test_a_share_of_whole_samples_is_not_rounded_down(rate, n, n_max):
     """In floating point 0.29 · 100 is a little less than 29."""
     last, samples = passing(torch.arange(1.0, n + 1)[:, None])
-    limit(last, samples, rate)
+    cap_on_rate(last, samples, rate)
     assert int((last(samples) > 0).sum()) == n_max

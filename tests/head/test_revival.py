@@ -3,7 +3,7 @@ from torch import nn
 
 from nonneg import Encoder, EncoderSettings
 from nonneg.head.projector import ProjectorSettings
-from nonneg.head.revival import anchor, forget, revive_dead
+from nonneg.head.revival import forget, reinitialise, revive_dead
 from nonneg.training.optimizers import optimizer
 from nonneg.training.settings import OptimizerSettings
 
@@ -52,7 +52,7 @@ def test_a_few_dead_and_all_dead_are_left_alone():
 
 def test_anchored_features_each_have_a_sample_of_their_own_and_are_on_for_five_percent():
     encoder, _ = encoder_with_dead(30)
-    assert anchor(encoder, HIDDEN, torch.Generator().manual_seed(1)).all()
+    assert reinitialise(encoder, HIDDEN, torch.Generator().manual_seed(1)).all()
     last = encoder.projector[-1]
     assert (n_on(encoder) == 25).all()
     assert len(last.weight.unique(dim=0)) == 40
@@ -65,7 +65,7 @@ def test_anchored_features_each_have_a_sample_of_their_own_and_are_on_for_five_p
 def test_features_beyond_the_number_of_samples_are_not_anchored():
     encoder, _ = encoder_with_dead(0)
     before = encoder.projector[-1].weight.clone()
-    anchored = anchor(encoder, HIDDEN[:25], torch.Generator().manual_seed(1))
+    anchored = reinitialise(encoder, HIDDEN[:25], torch.Generator().manual_seed(1))
     assert anchored.tolist() == [True] * 25 + [False] * 15
     assert torch.equal(encoder.projector[-1].weight[25:], before[25:])
     assert not (encoder.projector[-1].weight[:25] == before[:25]).any()

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import nonneg.head.tight_frame
-from nonneg.head.tight_frame import keep_angles, nearest_frame
+from nonneg.head.tight_frame import make_tight_frame, nearest_frame
 
 
 def drawn(*shape, seed=0):
@@ -82,7 +82,7 @@ def test_features_are_on_as_often_as_before_also_never_and_always(at_once, monke
         last.bias[0], last.bias[1] = -1e3, 1e3
     before = (last(inputs) > 0).sum(dim=0)
     dead, others = last.weight[0].clone(), last.weight[1:].clone()
-    keep_angles(last, inputs)
+    make_tight_frame(last, inputs)
     assert torch.equal((last(inputs) > 0).sum(dim=0), before)
     # Nor are they on the edge of the opposite: other samples are like these.
     fresh = (last(drawn(4000, 6, seed=6)) > 0).sum(dim=0)
@@ -100,7 +100,7 @@ def test_if_all_features_are_dead_nothing_changes():
     with torch.no_grad():
         last.bias.fill_(-1e3)
     weight = last.weight.clone()
-    keep_angles(last, drawn(400, 6, seed=5))
+    make_tight_frame(last, drawn(400, 6, seed=5))
     assert torch.equal(last.weight, weight)
 
 
@@ -109,7 +109,7 @@ def test_where_samples_are_equal_features_are_on_for_no_more_than_before():
     last, inputs = layer(), drawn(400, 6, seed=5)
     inputs[200:] = 0
     before = (last(inputs) > 0).sum(dim=0)
-    keep_angles(last, inputs)
+    make_tight_frame(last, inputs)
     assert ((last(inputs) > 0).sum(dim=0) <= before).all()
 
 
@@ -123,7 +123,7 @@ def test_many_features_see_what_few_would():
 def test_signed_scores_keep_their_bias():
     last = layer()
     bias = last.bias.clone()
-    keep_angles(last, None)
+    make_tight_frame(last, None)
     assert torch.equal(last.bias, bias)
     gram = last.weight.T @ last.weight
     torch.testing.assert_close(gram, gram[0, 0] * torch.eye(6), atol=1e-4, rtol=1e-4)
@@ -133,7 +133,7 @@ def test_weights_that_are_no_numbers_are_left_for_the_run_to_report():
     last = layer()
     with torch.no_grad():
         last.weight[0, 0] = math.nan
-    keep_angles(last, drawn(10, 6))
+    make_tight_frame(last, drawn(10, 6))
     assert last.weight.isnan().sum() == 1
 
 
@@ -141,5 +141,5 @@ def test_one_sample_is_too_few_for_on_rates():
     last = layer()
     weight = last.weight.clone()
     with pytest.raises(ValueError, match="at least two samples, got 1"):
-        keep_angles(last, drawn(1, 6))
+        make_tight_frame(last, drawn(1, 6))
     assert torch.equal(last.weight, weight)

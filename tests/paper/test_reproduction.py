@@ -296,7 +296,7 @@ def test_sensitivity_has_the_presets_way_but_width_and_angles_among_its_arms(pre
     plan = PLANS["sensitivity"]
     lab = Laboratory(preset, tmp_path, changes=plan.changes)
     arms = {arm.name: lab.experiment(arm, 0) for arm in plan.arms}
-    assert arms["NCL"].loss.hidden_weight == 0
+    assert arms["NCL"].loss.backbone_weight == 0
     recipe = "projector beside the backbone"
     others = ["training.keep_angles=false", "encoder.projector.n_features=2048"]
     assert arms[f"{recipe}, NCL"] == read_experiment(preset, others)[1]

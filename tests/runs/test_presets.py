@@ -72,8 +72,8 @@ def test_the_authors_settings():
     assert not cifar.training.revive
     assert cifar.training.max_on_rate == 1
     assert not cifar.training.keep_angles
-    assert cifar.loss.hidden_weight == 0
-    assert cifar.training.anchor_at == 0
+    assert cifar.loss.backbone_weight == 0
+    assert cifar.training.reinit_at == 0
     assert cifar.encoder.projector.input_norm == "none"
 
 
@@ -94,8 +94,8 @@ def test_short_runs_have_a_linear_projector_and_small_batches(name):
     assert experiment.encoder.projector.hidden == ()
     assert experiment.encoder.projector.n_features == 4096
     assert experiment.encoder.projector.input_norm == "layer"
-    assert experiment.loss.hidden_weight == 1
-    assert 0 < experiment.training.anchor_at < 1
+    assert experiment.loss.backbone_weight == 1
+    assert 0 < experiment.training.reinit_at < 1
     assert experiment.training.max_on_rate < 0.1
     assert experiment.training.keep_angles
     assert experiment.training.batch_size == 128

@@ -31,7 +31,7 @@ def trained(
     if chunk_size is not None:
         loop["chunk_size"] = chunk_size
     optimizer = {"name": "sgd", "lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}
-    minimised = {"name": loss, "hidden_weight": weight}
+    minimised = {"name": loss, "backbone_weight": weight}
     config = TrainConfig.read({"training": loop, "optimizer": optimizer, "loss": minimised})
     result = nonneg.train(encoder, ArrayData(vectors), noisy, config, out=folder, console=QUIET)
     return encoder, result.history[-1]["loss"]

@@ -120,8 +120,8 @@ def test_with_all_of_the_weight_both_methods_have_the_same_backbone(tmp_path):
     """Only the projector knows the transform, and it leaves the backbone in peace."""
     learners = [encoder("identity", n_features=40), encoder("relu", n_features=40)]
     for learner in learners:
-        runs = config(epochs=3, anchor_at=0.3, keep_angles=True, max_on_rate=0.2)
-        runs = runs.model_copy(update={"loss": LossSettings(temperature=0.2, hidden_weight=1)})
+        runs = config(epochs=3, reinit_at=0.3, keep_angles=True, max_on_rate=0.2)
+        runs = runs.model_copy(update={"loss": LossSettings(temperature=0.2, backbone_weight=1)})
         out = tmp_path / learner.settings.nonnegative
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
     for ours, theirs in zip(*(it.backbone.parameters() for it in learners), strict=True):

@@ -100,21 +100,21 @@ def test_chunks_do_not_go_with_a_queue():
 
 
 def test_a_queue_does_not_compare_the_backbones_output():
-    with pytest.raises(ValueError, match=r"keeps features.*loss.hidden_weight=0"):
-        contrastive_task(encoder(), None, config(name="queue", hidden_weight=0.5))
+    with pytest.raises(ValueError, match=r"keeps features.*loss.backbone_weight=0"):
+        contrastive_task(encoder(), None, config(name="queue", backbone_weight=0.5))
 
 
 def test_a_queue_keeps_keys_of_features_that_do_not_start_anew():
-    settings = TrainConfig(loss=LossSettings(name="queue"), training=LoopSettings(anchor_at=0.5))
-    with pytest.raises(ValueError, match=r"keeps keys.*training.anchor_at=0"):
+    settings = TrainConfig(loss=LossSettings(name="queue"), training=LoopSettings(reinit_at=0.5))
+    with pytest.raises(ValueError, match=r"keeps keys.*training.reinit_at=0"):
         contrastive_task(encoder(), None, settings)
 
 
 def test_a_frozen_backbone_is_not_taught():
     settings = EncoderSettings(frozen=True)
     frozen = Encoder(settings, (3,), backbone=torch.nn.Linear(3, 4))
-    with pytest.raises(ValueError, match=r"encoder.frozen.*loss.hidden_weight=0"):
-        contrastive_task(frozen, None, config(hidden_weight=0.5))
+    with pytest.raises(ValueError, match=r"encoder.frozen.*loss.backbone_weight=0"):
+        contrastive_task(frozen, None, config(backbone_weight=0.5))
 
 
 @pytest.mark.parametrize("weight", [0, 0.3])
@@ -124,7 +124,7 @@ def test_the_backbones_output_has_its_share_of_the_gradient(weight):
     head = ProjectorSettings(hidden=(), n_features=6)
     model = Encoder(EncoderSettings(projector=head), (3,), backbone=torch.nn.Linear(3, 4)).double()
     views = torch.randn(2, 5, 3, dtype=torch.float64)
-    settings = config(temperature=0.5, hidden_weight=weight)
+    settings = config(temperature=0.5, backbone_weight=weight)
     told = contrastive_task(model, lambda _: tuple(views), settings).learn(FIVE, Plain(model))
     found = [parameter.grad.clone() for parameter in model.parameters()]
     model.zero_grad()
@@ -146,7 +146,7 @@ def test_with_all_of_the_weight_the_features_do_not_touch_the_backbone():
     head = ProjectorSettings(hidden=(), n_features=6)
     model = Encoder(EncoderSettings(projector=head), (3,), backbone=torch.nn.Linear(3, 4)).double()
     views = torch.randn(2, 5, 3, dtype=torch.float64)
-    settings = config(temperature=0.5, hidden_weight=1)
+    settings = config(temperature=0.5, backbone_weight=1)
     told = contrastive_task(model, lambda _: tuple(views), settings).learn(FIVE, Plain(model))
     hidden = model.backbone(views.flatten(0, 1))
     features = model.projector(hidden).clamp_min(0)

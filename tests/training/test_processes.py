@@ -21,9 +21,9 @@ SETTINGS = [
     "encoder.projector.norm=layer",
     "encoder.projector.hidden=[32]",
     "encoder.projector.n_features=32",
-    "loss.hidden_weight=1",
+    "loss.backbone_weight=1",
     "encoder.projector.input_norm=layer",
-    "training.anchor_at=0.5",
+    "training.reinit_at=0.5",
     "training.keep_angles=true",
     "training.max_on_rate=0.2",
     "training.epochs=3",
@@ -169,7 +169,7 @@ REVIVED = textwrap.dedent(
     from nonneg.pairs import Batch, Draws
     from nonneg.head.projector import ProjectorSettings
     from nonneg.head.revival import last_layer
-    from nonneg.training.upkeep import restart_alike
+    from nonneg.training.upkeep import restart_features
     from nonneg.training.task import Upkeep
 
     distributed.init_process_group("gloo")
@@ -189,7 +189,7 @@ REVIVED = textwrap.dedent(
     batch = Batch(inputs, numbers, Draws(0, 0, numbers), lambda _: inputs)
     upkeep = Upkeep((encoder,), lambda batch: batch.inputs)
     settings = {"seed": 1, "decides": rank == 0, "n_processes": 2}
-    restart_alike(upkeep, [batch], optimizer, which="dead", **settings)
+    restart_features(upkeep, [batch], optimizer, which="dead", **settings)
     moments = optimizer.state[last.weight]["exp_avg"]
     found = torch.cat([last.weight.detach().flatten(), last.bias.detach()])
     both = [torch.zeros_like(found) for _ in range(2)]
@@ -197,7 +197,7 @@ REVIVED = textwrap.dedent(
     assert torch.equal(*both)
     assert (moments[5:] == 0).all() and (moments[:5] != 0).any()
     assert (last.bias > -50).all()
-    restart_alike(upkeep, [batch], optimizer, which="all", **settings)
+    restart_features(upkeep, [batch], optimizer, which="all", **settings)
     found = torch.cat([last.weight.detach().flatten(), last.bias.detach()])
     distributed.all_gather(both, found)
     assert torch.equal(*both)

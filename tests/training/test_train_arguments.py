@@ -55,3 +55,31 @@ def test_what_is_no_config_or_of_another_width_is_one_sentence(tmp_path):
             encoder(), planted().inputs[:, :15], noisy_pairs, config(), out=tmp_path / "run"
         )
     assert not (tmp_path / "run").exists()
+
+
+def test_single_settings_are_keywords(tmp_path):
+    result = nonneg.train(
+        encoder(),
+        planted(),
+        noisy_pairs,
+        config(epochs=5),
+        out=tmp_path / "run",
+        console=QUIET,
+        epochs=2,
+        warmup_epochs=0,
+    )
+    assert len(result.history) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"epoch": 2}, "unknown setting 'epoch'; nearest: epochs"),
+        ({"momentum": 0.5}, "momentum may mean loss.momentum or optimizer.momentum"),
+        ({"lr": -1}, "optimizer.lr"),
+    ],
+)
+def test_wrong_keywords_are_one_sentence(settings, said, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        nonneg.train(encoder(), planted(), noisy_pairs, out=tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()

@@ -90,7 +90,7 @@ def test_features_that_are_never_off_are_not_limited(kind, tmp_path):
 
 def test_anchored_features_lose_what_they_had_learnt_and_learn_anew(tmp_path):
     """A projector that is dead but for one feature cannot be revived from it, but anchored."""
-    learner, runs = encoder(), config(anchor_at=0.4, revive=False)
+    learner, runs = encoder(), config(reinit_at=0.4, revive=False)
     with torch.no_grad():
         learner.projector[-1].bias[1:] = -100
     test = planted(seed=1)
@@ -104,7 +104,7 @@ def test_anchored_features_lose_what_they_had_learnt_and_learn_anew(tmp_path):
 def test_features_that_are_never_off_are_not_anchored(kind, tmp_path):
     learners = [encoder(kind), encoder(kind)]
     for learner, share in zip(learners, (0.5, 0), strict=True):
-        runs, out = config(epochs=2, anchor_at=share), tmp_path / str(share)
+        runs, out = config(epochs=2, reinit_at=share), tmp_path / str(share)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
     for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
         assert torch.equal(ours, theirs)
@@ -170,7 +170,7 @@ def test_a_gate_leaves_the_last_layer_as_it_is(tmp_path):
 
 def test_a_resumed_run_has_the_same_upkeep(tmp_path, monkeypatch):
     """Stopped before and after features are anchored, revived, put right and limited."""
-    runs = config(max_on_rate=0.1, anchor_at=0.3, keep_angles=True)
+    runs = config(max_on_rate=0.1, reinit_at=0.3, keep_angles=True)
     whole = mostly_dead(n_features=40)
     nonneg.train(whole, planted(), noisy_pairs, runs, out=tmp_path / "whole", console=QUIET)
     n_steps = read_history(tmp_path / "whole")[-1]["step"]

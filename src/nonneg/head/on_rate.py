@@ -29,7 +29,7 @@ def thresholds(scores: Tensor, n_on: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def limit(last: nn.Linear, inputs: Tensor, max_on_rate: float) -> None:
+def cap_on_rate(last: nn.Linear, inputs: Tensor, max_on_rate: float) -> None:
     """Lower the bias of each score that is above zero for more than a share of the samples.
 
     Args:

@@ -16,7 +16,7 @@ from nonneg.metrics.inputs import unit_rows
 # The share of samples that a feature is on for when it starts: one of the few that were dead, or
 # one of all. All together have to leave no sample without features.
 _REVIVED_ON_RATE = 0.01
-_ANCHORED_ON_RATE = 0.05
+_REINIT_ON_RATE = 0.05
 
 
 class Headed(Protocol):
@@ -63,7 +63,7 @@ def revive_dead(
 
 
 @torch.no_grad()
-def anchor(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tensor:
+def reinitialise(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tensor:
     """Point every feature at a sample of its own, drawn by chance, whatever it had learnt.
 
     It has weights of the usual length, in the direction of its sample, and is on for the 5 % of the
@@ -75,7 +75,7 @@ def anchor(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tenso
         generator: Draws the samples.
 
     Returns:
-        Which features were anchored, ``(d,)``: all, or the first n of more.
+        Which features were re-initialised, ``(d,)``: all, or the first n of more.
     """
     last, inputs = last_layer(encoder), last_inputs(encoder, hidden)
     n_features = len(last.weight)
@@ -83,7 +83,7 @@ def anchor(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tenso
     length = last.weight.norm(dim=1).median()
     # In parts: there may be as many samples as features, and very many of both.
     for rows in torch.arange(len(chosen), device=inputs.device).split(AT_ONCE):
-        _point(last, inputs, rows, chosen[rows], length=length, on_rate=_ANCHORED_ON_RATE)
+        _point(last, inputs, rows, chosen[rows], length=length, on_rate=_REINIT_ON_RATE)
     return torch.arange(n_features, device=inputs.device) < len(chosen)
 
 

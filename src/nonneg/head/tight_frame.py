@@ -39,7 +39,7 @@ def nearest_frame(weight: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def keep_angles(last: nn.Linear, inputs: Tensor | None) -> None:
+def make_tight_frame(last: nn.Linear, inputs: Tensor | None) -> None:
     """Give a layer the nearest weights that keep angles, and features the on-rates that they had.
 
     Args:

@@ -93,18 +93,18 @@ class Plan:
 # Where transforms, objectives or settings are compared, they have to reach the backbone, as in the
 # paper, and zeros have to be their own.
 _THROUGH_THE_BACKBONE = (
-    "loss.hidden_weight=0",
+    "loss.backbone_weight=0",
     "encoder.projector.input_norm=none",
-    "training.anchor_at=0",
+    "training.reinit_at=0",
     "training.keep_angles=false",
     "training.max_on_rate=1",
 )
 # What the presets of short runs have instead, but for keep_angles: what is compared is what losses
 # make of features.
 _BESIDE_THE_BACKBONE = (
-    "loss.hidden_weight=1",
+    "loss.backbone_weight=1",
     "encoder.projector.input_norm=layer",
-    "training.anchor_at=0.33",
+    "training.reinit_at=0.33",
     "training.max_on_rate=0.07",
 )
 
@@ -154,7 +154,7 @@ TRANSFER = Plan(
     name="transfer",
     about="How useful the backbone and the features are: linear probes, retrieval, fine-tuning, "
     "another set, and images that differ from those of training. Where features do not teach the "
-    "backbone (loss.hidden_weight=1) both methods of a seed have the same one.",
+    "backbone (loss.backbone_weight=1) both methods of a seed have the same one.",
     arms=(CL, NCL),
     figures={
         "probe_hidden": "linear probe (hidden), %",
@@ -300,9 +300,9 @@ SENSITIVITY = Plan(
 
 # What the presets of short runs have beyond the paper's way, each part taken out by itself.
 _LEFT_OUT = {
-    "features alone teach the backbone": ("loss.hidden_weight=0",),
+    "features alone teach the backbone": ("loss.backbone_weight=0",),
     "input not normed": ("encoder.projector.input_norm=none",),
-    "no anchors": ("training.anchor_at=0",),
+    "no anchors": ("training.reinit_at=0",),
     "angles not kept": ("training.keep_angles=false",),
 }
 

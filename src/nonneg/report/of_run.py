@@ -134,7 +134,7 @@ class RunSource:
             parts.append(name)
         elif loss.get("temperature") is not None:
             parts.append(f"{name} at temperature {loss['temperature']:g}")
-            weight = loss.get("hidden_weight")
+            weight = loss.get("backbone_weight")
             if weight == 1:
                 parts.append("the backbone by the same loss of its own output")
             elif weight:

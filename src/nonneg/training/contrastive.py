@@ -22,7 +22,7 @@ from nonneg.training.objectives import objective
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Engine, Losses, Prepare, Upkeep, learn_in_chunks
 from nonneg.training.trainer import TrainResult, run_task
-from nonneg.training.upkeep import can_keep_angles
+from nonneg.training.upkeep import can_be_tight
 
 
 class Contrastive:
@@ -45,7 +45,7 @@ class Contrastive:
             raise ValueError("loss=supervised_contrastive learns from labels; the data has none")
         if encoder.gate is not None and config.training.chunk_size is not None:
             raise ValueError("training.chunk_size does not go with encoder.gate; leave one out")
-        if config.training.keep_angles and can_keep_angles(encoder):
+        if config.training.keep_angles and can_be_tight(encoder):
             n_inputs = last_layer(encoder).in_features
             if encoder.n_features < n_inputs:
                 raise ValueError(
@@ -53,10 +53,10 @@ class Contrastive:
                     f"inputs ({n_inputs}), got {encoder.n_features}; raise "
                     "encoder.projector.n_features or set training.keep_angles=false"
                 )
-        if encoder.settings.frozen and config.loss.hidden_weight:
+        if encoder.settings.frozen and config.loss.backbone_weight:
             raise ValueError(
-                "loss.hidden_weight teaches the backbone, which encoder.frozen keeps as it is; set "
-                "loss.hidden_weight=0"
+                "loss.backbone_weight teaches the backbone, which encoder.frozen keeps as it is; "
+                "set loss.backbone_weight=0"
             )
 
     @property
@@ -88,7 +88,7 @@ class Contrastive:
         if self.labels is not None:
             labels = self.labels[batch.indices.cpu()].to(batch.indices.device)
         compared = objective(self.config.loss)
-        weight = self.config.loss.hidden_weight
+        weight = self.config.loss.backbone_weight
         # The backbone then learns from its own output alone, and the projector beside it.
         detached = weight == 1
         rest = 1.0 if detached else 1 - weight
@@ -238,14 +238,14 @@ class MomentumQueue(Contrastive):
                 "training.chunk_size does not go with loss=queue, whose negatives are no part of "
                 "the batch: use a smaller training.batch_size"
             )
-        if config.loss.hidden_weight:
+        if config.loss.backbone_weight:
             raise ValueError(
                 "loss=queue keeps features, not the backbone's output, to compare with; set "
-                "loss.hidden_weight=0"
+                "loss.backbone_weight=0"
             )
-        if config.training.anchor_at:
+        if config.training.reinit_at:
             raise ValueError(
-                "loss=queue keeps keys of the features as they were; set training.anchor_at=0"
+                "loss=queue keeps keys of the features as they were; set training.reinit_at=0"
             )
         self.both = EncoderWithQueue(encoder, config.loss.queue_size, seed=config.seed)
 
@@ -280,12 +280,13 @@ def train(
     encoder: Encoder,
     data: Samples,
     pairs: Pairs,
-    config: TrainConfig,
+    config: TrainConfig | None = None,
     *,
     out: str | Path,
     held_out: Samples | None = None,
     resume: bool = False,
     console: Console | None = None,
+    **settings: Any,  # noqa: ANN401
 ) -> TrainResult:
     """Train an encoder in place, and leave it with its history in a run folder.
 
@@ -297,17 +298,21 @@ def train(
         data: To learn from: a data set, or bare samples ``(n, *sample_shape)``. Labels are only
             measured, and learnt from by the supervised contrastive loss alone.
         pairs: Which two views belong together.
-        config: Loss, optimiser, schedule and machine.
+        config: Loss, optimiser, schedule and machine; all defaults where absent.
         out: The run folder. One that holds another run is refused.
         held_out: Measured after each epoch; a draw of the training data where absent.
         resume: Continue from the last checkpoint; starts at the beginning if there is none.
         console: Where progress is shown; standard output by default.
+        settings: Single settings that differ from ``config``, without their group: ``epochs=2``,
+            ``lr=1e-3``, ``temperature=0.2``.
     """
+    config = TrainConfig() if config is None else config
     if not isinstance(config, TrainConfig):
         raise TypeError(
             f"config must be a TrainConfig, got {type(config).__name__}; make one with "
             "nonneg.TrainConfig.read"
         )
+    config = config.changed(**settings) if settings else config
     samples = as_data(data)
     measured = samples if held_out is None else as_data(held_out)
     encoder.check_shape(measured.sample_shape)  # views of the others may have another shape

@@ -19,7 +19,7 @@ from typing import Any
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE
 from nonneg.io import read_json, write_bytes, write_json
 from nonneg.settings import differences
-from nonneg.training.settings import MACHINE_SETTINGS
+from nonneg.training.settings import MACHINE_SETTINGS, TrainConfig
 
 if sys.platform == "win32":
     import msvcrt
@@ -262,7 +262,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     record = read_json(path, remedy=REMEDY)
     if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
         raise ValueError(f"{path} does not describe a run; {REMEDY}")
-    return record
+    return {**record, "settings": TrainConfig.present_names(record["settings"])}
 
 
 def read_history(folder: str | Path) -> list[dict[str, Any]]:

@@ -1,14 +1,17 @@
-"""What can be set about a training run? Loss, optimiser, schedule, machine; nothing about data."""
+"""The settings of a training run: loss, optimiser, schedule and machine; nothing about data."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from nonneg.settings import Settings
+from nonneg.settings import Settings, nearest
 
 
 class LossSettings(Settings):
     """What is minimised."""
+
+    former_names: ClassVar[Mapping[str, str]] = {"hidden_weight": "backbone_weight"}
 
     name: Literal[
         "info_nce",
@@ -26,7 +29,7 @@ class LossSettings(Settings):
     non-negative; all others are for pairs."""
     temperature: float = Field(default=0.12, gt=0)
     """Of losses that compare by cosine. Lower: more features on for a sample; higher: fewer."""
-    hidden_weight: float = Field(default=0.0, ge=0, le=1)
+    backbone_weight: float = Field(default=0.0, ge=0, le=1)
     """Share of the same loss of the backbone's output, signed and centred, in what is minimised;
     the rest is that of the features. With 1 the backbone learns from its own output alone, and the
     projector learns from the features without touching the backbone. Not for queue and frozen
@@ -55,6 +58,8 @@ class OptimizerSettings(Settings):
 class LoopSettings(Settings):
     """How long, in which portions, and on what machine."""
 
+    former_names: ClassVar[Mapping[str, str]] = {"anchor_at": "reinit_at"}
+
     epochs: int = Field(default=20, ge=1)
     """How often every sample is seen, in two views each."""
     batch_size: int = Field(default=256, ge=2)
@@ -65,8 +70,8 @@ class LoopSettings(Settings):
     """Whether features that are off for all of 4,096 views start anew, each at a view drawn by
     chance; looked at four times until two thirds of the steps, and done if more than 5 % are dead.
     Not for signed features, which are never off, nor with a gate, nor in supervised tasks; after
-    anchor_at only."""
-    anchor_at: float = Field(default=0.0, ge=0, lt=1)
+    reinit_at only."""
+    reinit_at: float = Field(default=0.0, ge=0, lt=1)
     """After this share of the steps every feature starts anew, at a view of its own drawn by
     chance (as far as the views of an epoch go), on for 5 % of them: what the backbone has learnt by
     then decides where. 0: never. Only for relu and rep_relu, and not with a gate nor in supervised
@@ -120,6 +125,24 @@ class TrainConfig(Settings):
     optimizer: OptimizerSettings = OptimizerSettings()
     training: LoopSettings = LoopSettings()
 
+    def changed(self, **settings: Any) -> "TrainConfig":  # noqa: ANN401
+        """The same with some settings changed, each named without its group.
+
+        Args:
+            settings: Such as ``epochs=2, lr=1e-3, temperature=0.2``; ``loss`` and ``optimizer`` are
+                their names.
+
+        Example:
+            >>> changed = TrainConfig().changed(epochs=2, temperature=0.2, optimizer="sgd")
+            >>> changed.training.epochs, changed.loss.temperature, changed.optimizer.name
+            (2, 0.2, 'sgd')
+        """
+        table = self.model_dump()
+        for key, value in settings.items():
+            group, name = _place(key)
+            (table[group] if group else table)[name] = value
+        return TrainConfig.read(table)
+
     @model_validator(mode="after")
     def _warmup_fits(self) -> "TrainConfig":
         if self.training.warmup_epochs >= self.training.epochs:
@@ -129,6 +152,29 @@ class TrainConfig(Settings):
                 "epochs"
             )
         return self
+
+
+_GROUPS: dict[str, type[Settings]] = {
+    "loss": LossSettings,
+    "optimizer": OptimizerSettings,
+    "training": LoopSettings,
+}
+
+
+def _place(key: str) -> tuple[str, str]:
+    """The group of a setting and its name there; an empty group for the seed."""
+    if key == "seed":
+        return "", key
+    if key in ("loss", "optimizer"):
+        return key, "name"
+    groups = [group for group, kind in _GROUPS.items() if key in kind.model_fields]
+    if len(groups) == 1:
+        return groups[0], key
+    if groups:
+        meant = " or ".join(f"{group}.{key}" for group in groups)
+        raise ValueError(f"{key} may mean {meant}; set it with nonneg.TrainConfig.read")
+    known = ["seed", *_GROUPS, *(key for kind in _GROUPS.values() for key in kind.model_fields)]
+    raise ValueError(f"unknown setting {key!r}; {nearest(key, known)}")
 
 
 # Settings that say where a run happens, not what it computes: a resumed run may change them.

@@ -30,7 +30,13 @@ from nonneg.training.processes import launched_fabric
 from nonneg.training.run_folder import RunFolder, locked
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task, Upkeep, run_identity
-from nonneg.training.upkeep import Which, finish_alike, n_looked_at, restart_alike, restart_steps
+from nonneg.training.upkeep import (
+    Which,
+    finalise_features,
+    n_looked_at,
+    restart_features,
+    restart_steps,
+)
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -239,7 +245,7 @@ class Run:
         decides, n_processes = self.fabric.is_global_zero, self.fabric.world_size
         which = self.restarts.get(self.position.step)
         if which == "all" or (which == "dead" and self.loop.revive):
-            restart_alike(
+            restart_features(
                 upkeep,
                 self._looked_at(upkeep.encoders[0].n_features if which == "all" else 0),
                 self.optimizer,
@@ -250,7 +256,7 @@ class Run:
             )
         is_due = self.loop.keep_angles or self.loop.max_on_rate < 1
         if self.position.step == self.n_steps and is_due:
-            finish_alike(
+            finalise_features(
                 upkeep,
                 self._looked_at(),
                 keeps_angles=self.loop.keep_angles,
@@ -264,9 +270,9 @@ class Run:
         transform = self.upkeep.encoders[0].nonnegative if self.upkeep else None
         if transform is None or not transform.is_nonnegative:
             return {}
-        return restart_steps(self.n_steps, self.loop.anchor_at if transform.gives_zeros else 0)
+        return restart_steps(self.n_steps, self.loop.reinit_at if transform.gives_zeros else 0)
 
-    def _looked_at(self, n_anchored: int = 0) -> Iterator[Batch]:
+    def _looked_at(self, n_restarted: int = 0) -> Iterator[Batch]:
         """Some batches of the running epoch, the same in every process."""
         numbers = epoch_batches(
             len(self.data), self.loop.batch_size, seed=self.config.seed, epoch=self.position.epoch
@@ -274,7 +280,7 @@ class Run:
         return loaded_batches(
             self.data,
             self.task.prepare,
-            numbers[: n_looked_at(self.loop.batch_size, n_anchored=n_anchored)],
+            numbers[: n_looked_at(self.loop.batch_size, n_restarted=n_restarted)],
             seed=self.config.seed,
             epoch=self.position.epoch,
             n_workers=0,

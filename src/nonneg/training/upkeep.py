@@ -1,7 +1,7 @@
-"""When are the features of a run put right, and how do all processes and copies agree on it?
+"""The upkeep of features during a run, alike in all processes and copies.
 
-All features may start anew once while the run goes on, and dead ones several times; after it the
-last layer may be made to keep angles, and features that are on too often are limited.
+All features may be re-initialised once while the run goes on, and dead ones several times; after it
+the last layer may become a tight frame, and features that are on too often are capped.
 """
 
 import math
@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from nonneg.encoder import Encoder
-from nonneg.head.on_rate import limit
-from nonneg.head.revival import anchor, forget, last_inputs, last_layer, revive_dead
-from nonneg.head.tight_frame import keep_angles
+from nonneg.head.on_rate import cap_on_rate
+from nonneg.head.revival import forget, last_inputs, last_layer, reinitialise, revive_dead
+from nonneg.head.tight_frame import make_tight_frame
 from nonneg.pairs.protocol import Batch
 from nonneg.training.task import Upkeep
 
@@ -28,14 +28,14 @@ _N_VIEWS = 4096
 Which = Literal["dead", "all"]
 
 
-def restart_steps(n_steps: int, anchor_at: float) -> dict[int, Which]:
+def restart_steps(n_steps: int, reinit_at: float) -> dict[int, Which]:
     """After which steps of a run which features start anew; never after the last.
 
     Before all of them do, looking for dead ones is of no use.
 
     Args:
         n_steps: Of the whole run.
-        anchor_at: After which share of them all features start anew; 0 for never. So is a share
+        reinit_at: After which share of them all features start anew; 0 for never. So is a share
             that is no step between the first and the last.
 
     Example:
@@ -44,25 +44,25 @@ def restart_steps(n_steps: int, anchor_at: float) -> dict[int, Which]:
         >>> restart_steps(60, 0.5), restart_steps(6, 0.95)
         ({30: 'all', 40: 'dead'}, {1: 'dead', 2: 'dead', 3: 'dead', 4: 'dead'})
     """
-    first = round(anchor_at * n_steps)
+    first = round(reinit_at * n_steps)
     first = first if first < n_steps else 0
     steps: dict[int, Which] = {first: "all"}
     steps |= {step: "dead" for step in (round(s * n_steps) for s in _REVIVALS) if step > first}
     return {step: which for step, which in steps.items() if 0 < step < n_steps}
 
 
-def n_looked_at(batch_size: int, *, n_anchored: int = 0) -> int:
+def n_looked_at(batch_size: int, *, n_restarted: int = 0) -> int:
     """How many batches of pairs have 4,096 views, and one for each feature to be anchored.
 
     Example:
-        >>> n_looked_at(256), n_looked_at(256, n_anchored=5000)
+        >>> n_looked_at(256), n_looked_at(256, n_restarted=5000)
         (8, 10)
     """
-    return math.ceil(max(_N_VIEWS, n_anchored) / (2 * batch_size))
+    return math.ceil(max(_N_VIEWS, n_restarted) / (2 * batch_size))
 
 
 @torch.no_grad()
-def restart_alike(
+def restart_features(
     upkeep: Upkeep,
     batches: Iterable[Batch],
     optimizer: Optimizer,
@@ -89,7 +89,7 @@ def restart_alike(
     if decides:
         hidden, generator = _hidden(upkeep, batches), torch.Generator().manual_seed(seed)
         new = (
-            anchor(encoder, hidden, generator)
+            reinitialise(encoder, hidden, generator)
             if which == "all"
             else revive_dead([(encoder, hidden)], generator, max_dead_rate=_MAX_DEAD_RATE)
         )
@@ -103,14 +103,14 @@ def restart_alike(
     forget(optimizer, last, new)
 
 
-def can_keep_angles(encoder: Encoder) -> bool:
+def can_be_tight(encoder: Encoder) -> bool:
     """Whether features are the scores, or the scores above thresholds that can be set anew."""
     transform = encoder.nonnegative
     return encoder.gate is None and (transform.gives_zeros or transform.kind == "identity")
 
 
 @torch.no_grad()
-def finish_alike(
+def finalise_features(
     upkeep: Upkeep,
     batches: Iterable[Batch],
     *,
@@ -137,9 +137,9 @@ def finish_alike(
         inputs = None
         if encoder.nonnegative.gives_zeros:
             inputs = last_inputs(encoder, _hidden(upkeep, batches))
-            limit(last, inputs, max_on_rate)
-        if keeps_angles and can_keep_angles(encoder):
-            keep_angles(last, inputs)
+            cap_on_rate(last, inputs, max_on_rate)
+        if keeps_angles and can_be_tight(encoder):
+            make_tight_frame(last, inputs)
     if n_processes > 1:
         for tensor in (last.weight.data, last.bias.data):
             torch.distributed.broadcast(tensor, src=0)
