@@ -9,7 +9,7 @@ from pydantic import AfterValidator, model_validator
 from torch import Tensor, nn
 
 from nonneg import backbones
-from nonneg.data.arrays import Samples, as_data
+from nonneg.data.dataset import Samples, as_data
 from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import Gate, GateSettings, ProjectorSettings, projector
 from nonneg.inference import evaluation_mode

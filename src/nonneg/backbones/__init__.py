@@ -1,4 +1,4 @@
-"""What reads the samples? A network from a batch to hidden vectors ``(n, h)``."""
+"""Backbones: networks from a batch to hidden vectors ``(n, h)``."""
 
 from nonneg.backbones.adapters import TimmBackbone, TransformersBackbone
 from nonneg.backbones.building import Backbone, BackboneSettings, build, names, portable

@@ -1,6 +1,5 @@
 """A user's own arrays and labels, from .npy, .npz and text files; nothing is unpickled."""
 
-import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -8,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nonneg.data.checking import check_inputs, check_labels
-from nonneg.data.dataset import ArrayData, Data
+from nonneg.data.dataset import Array, ArrayData, as_tensor
 
 
 def numbered(*parts: NDArray[Any]) -> tuple[list[Tensor], tuple[str, ...]]:
@@ -62,8 +60,6 @@ def numbered_words(
     places = torch.tensor([class_names.index(name) for name in found])
     return places[numbers], tuple(class_names)
 
-
-Array = npt.NDArray[Any]
 
 # What reading an archive raises where bytes are missing or changed.
 DAMAGED = (EOFError, OSError, zipfile.BadZipFile, zlib.error)
@@ -177,36 +173,6 @@ def _classes(
             f"{path} has labels of type {labels.dtype.name}; give whole numbers or words"
         )
     return torch.from_numpy(labels.astype(np.int64)), class_names
-
-
-def as_tensor(array: Array) -> Tensor:
-    """The same memory as a tensor, to be read only.
-
-    Copied is only what torch cannot read: bytes in the order of another machine, and rows or
-    columns that run backwards.
-    """
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if any(stride < 0 for stride in array.strides):
-        array = np.ascontiguousarray(array)
-    with warnings.catch_warnings():
-        # Arrays that must not be written to are welcome: nothing here writes to its input.
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
-
-
-Samples = Tensor | NDArray[np.generic] | Data
-
-
-def as_data(samples: Samples) -> Data:
-    """A data set as it is; bare samples ``(n, ...)`` as one without labels.
-
-    Example:
-        >>> as_data(np.zeros((5, 3))).sample_shape
-        (3,)
-    """
-    if isinstance(samples, np.ndarray):
-        samples = as_tensor(samples)
-    return ArrayData(samples) if isinstance(samples, Tensor) else samples
 
 
 def text_lines(path: Path) -> list[str]:

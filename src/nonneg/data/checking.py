@@ -1,4 +1,4 @@
-"""Can this be trained on? Checks that name the first thing wrong in one sentence."""
+"""Checks of data sets before training, which name the first thing wrong in one sentence."""
 
 import torch
 from torch import Tensor

@@ -1,13 +1,17 @@
 """Data sets: samples fetched by number, with labels where they exist, and parts of them."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+Array = NDArray[Any]
 
 T = TypeVar("T")
 
@@ -190,3 +194,33 @@ def split_off(data: Data, n: int, *, seed: int = 0) -> tuple[Data, Data]:
         )
     order = permutation(len(data), seed=seed)
     return subset(data, order[n:].sort().values), subset(data, order[:n].sort().values)
+
+
+def as_tensor(array: Array) -> Tensor:
+    """The same memory as a tensor, to be read only.
+
+    Copied is only what torch cannot read: bytes in the order of another machine, and rows or
+    columns that run backwards.
+    """
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if any(stride < 0 for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    with warnings.catch_warnings():
+        # Arrays that must not be written to are welcome: nothing here writes to its input.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+Samples = Tensor | NDArray[np.generic] | Data
+
+
+def as_data(samples: Samples) -> Data:
+    """A data set as it is; bare samples ``(n, ...)`` as one without labels.
+
+    Example:
+        >>> as_data(np.zeros((5, 3))).sample_shape
+        (3,)
+    """
+    if isinstance(samples, np.ndarray):
+        samples = as_tensor(samples)
+    return ArrayData(samples) if isinstance(samples, Tensor) else samples

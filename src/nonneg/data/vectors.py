@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.data.arrays import Array, check_is_file, npy_array, npz_arrays, numbered, numbered_words
+from nonneg.data.arrays import check_is_file, npy_array, npz_arrays, numbered, numbered_words
 from nonneg.data.checking import check_labels
+from nonneg.data.dataset import Array
 from nonneg.data.feature_file import sparse_of_arrays
 
 _BATCH_ROWS = 16_384

@@ -1,4 +1,4 @@
-"""What are features good for? Protocols that turn features and labels into accuracies."""
+"""Evaluation: protocols that turn features and labels into accuracies."""
 
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
 from nonneg.evaluation.few_labels import FewLabelResult, few_label_probe

@@ -1,4 +1,4 @@
-"""How good does a network get that is trained on with labels? A copy of it, all weights free."""
+"""Fine-tuning: a copy of the network trained on with labels, all weights free."""
 
 import hashlib
 from copy import deepcopy

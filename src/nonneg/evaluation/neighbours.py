@@ -1,4 +1,4 @@
-"""Do near samples share a class? The k-nearest-neighbour classifier on cosine."""
+"""The k-nearest-neighbour classifier on cosine."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is left of the accuracy on spoilt images? A probe that only ever saw clean ones."""
+"""Robustness: the accuracy on corrupted images of a probe that saw only clean ones."""
 
 import statistics
 from collections.abc import Callable, Sequence

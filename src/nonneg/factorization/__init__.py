@@ -1,4 +1,4 @@
-"""The laboratory: worlds where everything is known, and what contrastive learning finds there."""
+"""Contrastive learning as matrix factorisation, in worlds where everything is known."""
 
 from nonneg.factorization.augmentation_world import (
     ShiftedViews,

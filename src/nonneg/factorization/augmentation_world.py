@@ -1,4 +1,4 @@
-"""Which pairs do the views of a real set make? All of them, when there are finitely many."""
+"""The world of a real data set whose views are finitely many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which tables make a world? Finite, non-negative, summing to one, without an empty row."""
+"""Checks of worlds: tables that are finite, non-negative and sum to one, without empty rows."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

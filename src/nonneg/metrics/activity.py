@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nonneg.metrics.chance import RandomState
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
@@ -18,7 +17,14 @@ from nonneg.metrics.inputs import (
     checked_features,
     unit_rows,
 )
-from nonneg.metrics.results import BoolArray, FeatureMeasurement, FloatArray, IntArray, Measurement
+from nonneg.metrics.results import (
+    BoolArray,
+    FeatureMeasurement,
+    FloatArray,
+    IntArray,
+    Measurement,
+    RandomState,
+)
 
 ACTIVE_THRESHOLD = 1e-5
 _TILE_ROWS = 255

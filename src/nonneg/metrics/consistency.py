@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_tiles, column_counts
-from nonneg.metrics.chance import RandomState, chance_purity
+from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_tiles
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
@@ -17,56 +16,15 @@ from nonneg.metrics.inputs import (
     checked_features,
     checked_labels,
 )
+from nonneg.metrics.purity import chance_purity, class_counts, consecutive_classes, run_starts
 from nonneg.metrics.results import (
     BoolArray,
     FeatureMeasurement,
     FloatArray,
     IntArray,
+    RandomState,
     mean_of_measured,
 )
-
-
-def class_counts(features: Features, classes: IntArray, threshold: float) -> IntArray:
-    """Active samples of each class and feature, ``(n_classes, n_features)``.
-
-    Rows are read in the order of their class, so that a tile holds few classes and the cost does
-    not grow with the number of classes.
-
-    Args:
-        features: ``(n_samples, n_features)``.
-        classes: ``(n_samples,)``, every number in ``[0, n_classes)`` occurring.
-        threshold: Of an active entry.
-    """
-    counts = np.zeros((int(classes.max()) + 1, features.n_features), dtype=np.int64)
-    order = np.argsort(classes, kind="stable")
-    ordered = classes[order]
-    for here, on in active_tiles(features, threshold, order):
-        starts = run_starts(ordered[here])
-        present = ordered[here][starts]
-        counts[present] += column_counts(on, starts)[:, : features.n_features]
-    return counts
-
-
-def run_starts(ordered: IntArray) -> IntArray:
-    """Where each run of equal numbers begins.
-
-    Example:
-        >>> run_starts(np.array([4, 4, 7, 7, 7, 9]))
-        array([0, 2, 5])
-    """
-    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    return np.concatenate([[0], changes])
-
-
-def consecutive_classes(labels: IntArray) -> IntArray:
-    """The labels renumbered to 0, 1, … in their order, without gaps, ``(n_samples,)``.
-
-    Example:
-        >>> consecutive_classes(np.array([7, 3, 7]))
-        array([1, 0, 1])
-    """
-    return np.unique(labels, return_inverse=True)[1]
-
 
 _BLOCK_ENTRIES = 1 << 22
 

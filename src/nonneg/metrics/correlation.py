@@ -1,4 +1,4 @@
-"""Do features repeat each other? The cosine between columns, and its mean off the diagonal."""
+"""Feature correlation: the cosine between columns, and its mean off the diagonal."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Does each feature hold one known factor, and each factor need one feature? DCI."""
+"""DCI: whether each feature holds one known factor, and each factor needs one feature."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nonneg.metrics.chance import RandomState
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
@@ -19,7 +18,7 @@ from nonneg.metrics.inputs import (
     checked_features,
     checked_quantities,
 )
-from nonneg.metrics.results import FloatArray, IntArray, Measurement
+from nonneg.metrics.results import FloatArray, IntArray, Measurement, RandomState
 
 _BLOCK_ENTRIES = 1 << 22
 

@@ -1,4 +1,4 @@
-"""Are the samples of a feature alike? Monosemanticity: no labels, but a reference embedding."""
+"""Monosemanticity: how alike a feature's samples are in a reference embedding, without labels."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How pure are a feature's strongest samples? The figure that compares sparse and dense fairly."""
+"""Top purity: the class share of a feature's strongest samples, fair to sparse and dense."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
-from nonneg.metrics.chance import RandomState, chance_purity
-from nonneg.metrics.consistency import consecutive_classes
+from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts, active_tiles, column_counts
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
@@ -18,7 +16,105 @@ from nonneg.metrics.inputs import (
     checked_labels,
     row_lengths,
 )
-from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
+from nonneg.metrics.results import (
+    FeatureMeasurement,
+    FloatArray,
+    IntArray,
+    RandomState,
+    mean_of_measured,
+)
+
+
+def class_counts(features: Features, classes: IntArray, threshold: float) -> IntArray:
+    """Active samples of each class and feature, ``(n_classes, n_features)``.
+
+    Rows are read in the order of their class, so that a tile holds few classes and the cost does
+    not grow with the number of classes.
+
+    Args:
+        features: ``(n_samples, n_features)``.
+        classes: ``(n_samples,)``, every number in ``[0, n_classes)`` occurring.
+        threshold: Of an active entry.
+    """
+    counts = np.zeros((int(classes.max()) + 1, features.n_features), dtype=np.int64)
+    order = np.argsort(classes, kind="stable")
+    ordered = classes[order]
+    for here, on in active_tiles(features, threshold, order):
+        starts = run_starts(ordered[here])
+        present = ordered[here][starts]
+        counts[present] += column_counts(on, starts)[:, : features.n_features]
+    return counts
+
+
+def run_starts(ordered: IntArray) -> IntArray:
+    """Where each run of equal numbers begins.
+
+    Example:
+        >>> run_starts(np.array([4, 4, 7, 7, 7, 9]))
+        array([0, 2, 5])
+    """
+    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return np.concatenate([[0], changes])
+
+
+def consecutive_classes(labels: IntArray) -> IntArray:
+    """The labels renumbered to 0, 1, … in their order, without gaps, ``(n_samples,)``.
+
+    Example:
+        >>> consecutive_classes(np.array([7, 3, 7]))
+        array([1, 0, 1])
+    """
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def chance_purity(
+    classes: IntArray, n_permutations: int, random_state: RandomState
+) -> tuple[FloatArray, FloatArray]:
+    """The share of the commonest class among s samples under permuted labels, for every s at once.
+
+    Under permuted labels the s samples of a feature carry s labels drawn without replacement, so
+    the distribution depends on s alone, and the first s entries of one permutation are such a draw
+    for every s. The largest count among them is the running maximum of "how often has this label
+    occurred so far", which needs no count matrix: one permutation costs O(n log n) for all
+    features together.
+
+    Args:
+        classes: Class numbers ``(n_samples,)``.
+        n_permutations: How many permutations to average.
+        random_state: Seed or generator.
+
+    Returns:
+        Mean and standard deviation, each ``(n_samples + 1,)``; entry s belongs to s samples, entry
+        0 is NaN.
+
+    Example:
+        >>> chance_purity(np.array([0, 1]), 5, 0)[0]  # one is always pure, two are half and half
+        array([nan, 1. , 0.5])
+    """
+    checked_count(n_permutations, name="n_permutations")
+    rng = np.random.default_rng(random_state)
+    n = len(classes)
+    total, squares = np.zeros(n), np.zeros(n)
+    for _ in range(n_permutations):
+        share = np.maximum.accumulate(_occurrence(rng.permutation(classes))) / np.arange(1, n + 1)
+        total += share
+        squares += share**2
+    mean = total / n_permutations
+    deviation = np.sqrt(np.maximum(squares / n_permutations - mean**2, 0))
+    return np.concatenate([[np.nan], mean]), np.concatenate([[np.nan], deviation])
+
+
+def _occurrence(labels: IntArray) -> IntArray:
+    """For each position, how often its label has occurred up to and including it."""
+    order = np.argsort(labels, kind="stable")
+    ordered = labels[order]
+    position = np.arange(len(labels))
+    is_first = np.r_[True, ordered[1:] != ordered[:-1]]
+    group_start = np.maximum.accumulate(np.where(is_first, position, 0))
+    occurrence = np.empty(len(labels), dtype=np.int64)
+    occurrence[order] = position - group_start + 1
+    return occurrence
+
 
 _BLOCK_ENTRIES = 1 << 20
 

@@ -1,4 +1,4 @@
-"""How many directions do the features use? The effective rank."""
+"""The effective rank: how many directions the features use."""
 
 from dataclasses import dataclass, field
 

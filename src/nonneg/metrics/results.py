@@ -1,4 +1,4 @@
-"""What does a metric give back? A number, what it was averaged over, and the figure per feature."""
+"""The results of metrics: a number, what it was averaged over, and the figure per feature."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+RandomState = int | np.random.Generator | None
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 

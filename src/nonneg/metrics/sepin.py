@@ -1,4 +1,4 @@
-"""How much does each feature tell that no other does? SEP_i and SEPIN@k, from InfoNCE."""
+"""SEP_i and SEPIN@k: how much each feature tells that no other does, from InfoNCE."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

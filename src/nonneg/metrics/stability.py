@@ -1,4 +1,4 @@
-"""Do features come back? Features of two runs, paired one to one by the samples they fire for."""
+"""Stability: features of two runs, matched one to one by the samples they fire for."""
 
 from dataclasses import dataclass, field
 

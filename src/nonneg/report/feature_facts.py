@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.consistency import class_counts
 from nonneg.metrics.correlation import cosine_block, unit_column_blocks
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features, row_lengths
+from nonneg.metrics.purity import class_counts
 from nonneg.metrics.results import FloatArray, IntArray
 
 N_BINS = 20

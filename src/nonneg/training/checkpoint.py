@@ -1,4 +1,4 @@
-"""What survives a crash? One file with weights, optimiser, position and history."""
+"""Checkpoints: one file with weights, optimiser, position and history, which survives a crash."""
 
 import hashlib
 import json

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from torch import Tensor, nn
 
-from nonneg.data.arrays import Samples, as_data
+from nonneg.data.dataset import Samples, as_data
 from nonneg.encoder import Encoded, Encoder
 from nonneg.head.revival import last_layer
 from nonneg.losses.distributed import centred, gathered, with_mean_value

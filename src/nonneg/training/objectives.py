@@ -1,4 +1,4 @@
-"""What is minimised over pairs? One function for each name that ``loss.name`` may have."""
+"""The objectives over pairs: one function for each name that ``loss.name`` may have."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which processes and devices work together? Those of the settings, or those of torchrun."""
+"""The processes and devices of a run: those of the settings, or those of torchrun."""
 
 import atexit
 import os

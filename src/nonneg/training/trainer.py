@@ -31,11 +31,9 @@ from nonneg.training.run_folder import RunFolder, locked
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task, Upkeep, run_identity
 from nonneg.training.upkeep import (
-    Which,
     finalise_features,
     n_looked_at,
     restart_features,
-    restart_steps,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ class Run:
         self.steps_per_epoch = len(data) // (self.loop.batch_size * self.loop.accumulate)
         self.n_steps = self.steps_per_epoch * self.loop.epochs
         self.upkeep = task.upkeep
-        self.restarts = self._restarts()
+        self.restarts = restarts(self.upkeep, self.n_steps, self.loop.reinit_at)
         self.loggers = loggers
         self.display = Display(
             console if fabric.is_global_zero else Console(quiet=True),
@@ -264,13 +262,6 @@ class Run:
                 decides=decides,
                 n_processes=n_processes,
             )
-
-    def _restarts(self) -> dict[int, Which]:
-        """After which steps features start anew; signed ones never do."""
-        transform = self.upkeep.encoders[0].nonnegative if self.upkeep else None
-        if transform is None or not transform.is_nonnegative:
-            return {}
-        return restart_steps(self.n_steps, self.loop.reinit_at if transform.gives_zeros else 0)
 
     def _looked_at(self, n_restarted: int = 0) -> Iterator[Batch]:
         """Some batches of the running epoch, the same in every process."""

@@ -51,6 +51,14 @@ def restart_steps(n_steps: int, reinit_at: float) -> dict[int, Which]:
     return {step: which for step, which in steps.items() if 0 < step < n_steps}
 
 
+def restarts(upkeep: Upkeep | None, n_steps: int, reinit_at: float) -> dict[int, Which]:
+    """As ``restart_steps`` for the features of a run; signed ones never start anew."""
+    transform = upkeep.encoders[0].nonnegative if upkeep else None
+    if transform is None or not transform.is_nonnegative:
+        return {}
+    return restart_steps(n_steps, reinit_at if transform.gives_zeros else 0)
+
+
 def n_looked_at(batch_size: int, *, n_restarted: int = 0) -> int:
     """How many batches of pairs have 4,096 views, and one for each feature to be anchored.
 

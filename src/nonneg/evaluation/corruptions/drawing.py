@@ -1,4 +1,4 @@
-"""What is left of an image when texture and colour go? Its outlines: drawn, or filled anew."""
+"""Sketched and stylised images: what is left when texture and colour go."""
 
 import math
 
