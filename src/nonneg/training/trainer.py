@@ -30,11 +30,7 @@ from nonneg.training.processes import launched_fabric
 from nonneg.training.run_folder import RunFolder, locked
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task, Upkeep, run_identity
-from nonneg.training.upkeep import (
-    finalise_features,
-    n_looked_at,
-    restart_features,
-)
+from nonneg.training.upkeep import finalise_features, n_looked_at, restart_features, restarts
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
