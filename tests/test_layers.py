@@ -51,19 +51,25 @@ def test_imports_point_down():
     assert wrong == []
 
 
+# How an encoder is saved and loaded is no part of the method.
+ENCODER_FILES = ("save", "load", "_read_config", "_fill", "_check_there")
+
+
 def test_the_method_is_short():
     method = ["head/nonnegative.py", "losses/info_nce.py", "losses/spectral.py", "losses/rows.py"]
     code = [line for name in method for line in code_lines(ROOT / name)]
-    code += code_lines(ROOT / "encoder.py")
-    assert len(code) < 450
+    code += code_lines(ROOT / "encoder.py", without=ENCODER_FILES)
+    assert len(code) < 420
 
 
-def code_lines(path):
-    """Lines that are neither blank nor comment nor docstring."""
+def code_lines(path, without=()):
+    """Lines that are neither blank nor comment nor docstring, without those of some functions."""
     tree = ast.parse(path.read_text())
     texts = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            texts.update(range(node.lineno, node.end_lineno + 1))
+        if isinstance(node, ast.FunctionDef) and node.name in without:
             texts.update(range(node.lineno, node.end_lineno + 1))
     lines = enumerate(path.read_text().splitlines(), start=1)
     return [line for n, line in lines if line.strip() and n not in texts and line.strip()[0] != "#"]
