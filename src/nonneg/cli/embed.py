@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import torch
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
@@ -20,6 +19,7 @@ from nonneg.data.vectors import VectorData, read_vectors
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
+from nonneg.inference import chosen_device
 from nonneg.runs.fitting import is_fitted
 from nonneg.runs.record import run_encoder
 from nonneg.training.processes import join_processes
@@ -121,7 +121,7 @@ def _encoded(
     split = "test" if split == "val" else split  # as folders of images may call it
     samples = data.load(source, split=split, data_dir=data_dir, image_size=encoder.sample_shape[-1])
     data.check(samples)
-    encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+    encoder.to(chosen_device())
     task = bar.add_task("embedding", total=len(samples))
     encoded = encoded_together(encoder, samples, batch_size, after=lambda n: bar.advance(task, n))
     return samples, encoded, other_size(samples, encoder.sample_shape)

@@ -14,7 +14,7 @@ from torch import Tensor
 from nonneg import metrics
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators.axes import Projection, fitted_projection
-from nonneg.estimators.output import active_per_sample, raise_bias, row_threshold
+from nonneg.estimators.output import raise_bias, row_threshold
 from nonneg.estimators.pair_sources import Given, partners
 from nonneg.estimators.parameters import HeadSettings, NCLSettings
 from nonneg.estimators.vectors import tiles
@@ -164,23 +164,30 @@ def fit_heads(
                 target = settings.target_active
                 raise_bias(last_layer(encoder), of_side.detach(), target, share=_STEER_SHARE)
         if step in revivals:
-            some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
-            looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
-            revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
-            for encoder in encoders:
-                forget(optimizer, last_layer(encoder), revived)
-        record = {
-            "step": step + 1,
-            "loss": _finite(loss.item(), step + 1, settings),
-            "active_per_sample": active_per_sample(features.detach()),
-        }
-        if step % every == 0 or step + 1 == settings.n_steps:
+            _revive(heads, optimizer, generator)
+        finite = _finite(loss.item(), step + 1, settings)
+        is_kept = step % every == 0 or step + 1 == settings.n_steps
+        if is_kept or progress is not None:
+            active = metrics.active_per_sample(features).value
+            record = {"step": step + 1, "loss": finite, "active_per_sample": active}
+        if is_kept:
             history.append(record)
         if progress is not None:
             progress(record)
     for encoder in encoders:
         encoder.projector.eval()
     return history
+
+
+def _revive(
+    heads: Sequence[Head], optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> None:
+    """Re-initialise dead features at samples, where they are too many."""
+    some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
+    looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
+    revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
+    for encoder, _ in heads:
+        forget(optimizer, last_layer(encoder), revived)
 
 
 def _finite(loss: float, step: int, settings: FitSettings) -> float:

@@ -11,19 +11,8 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoder
 from nonneg.estimators.vectors import tiles
 from nonneg.inference import evaluation_mode
-from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import unit_rows
 from nonneg.metrics.results import FloatArray
-
-
-def active_per_sample(features: Tensor) -> float:
-    """The mean number of active features a sample, of features ``(n, d)``.
-
-    Example:
-        >>> active_per_sample(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
-        1.5
-    """
-    return float((unit_rows(features).abs() > ACTIVE_THRESHOLD).sum(dim=1).double().mean())
 
 
 @torch.no_grad()
