@@ -8,7 +8,7 @@ from torch import nn
 from nonneg import Encoder, EncoderSettings
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
-from nonneg.head.nonnegative import TRANSFORMS
+from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import GateSettings, ProjectorSettings
 
 SMALL = EncoderSettings(
@@ -49,6 +49,24 @@ def test_the_transform_travels_with_the_encoder(kind, tmp_path):
     loaded = Encoder.load(tmp_path)
     assert loaded.is_nonnegative == TRANSFORMS[kind].is_nonnegative
     assert torch.equal(loaded.encode(images()).features, encoder.encode(images()).features)
+
+
+def test_thinning_travels_with_the_encoder(tmp_path):
+    limits = {"threshold": 0.3, "max_active": 2}
+    encoder = encoder_of(SMALL.model_copy(update=limits)).eval()
+    plain = encoder_of().encode(images()).features
+    expected = NonNegative("identity", **limits)(plain)
+    assert 0 < expected.count_nonzero() < plain.count_nonzero()
+    encoder.save(tmp_path)
+    for thin in (encoder, Encoder.load(tmp_path)):
+        assert torch.equal(thin.encode(images()).features, expected)
+    encoder.thin(threshold=None, max_active=None)
+    assert torch.equal(encoder.encode(images()).features, plain)
+    assert not encoder.nonnegative.training
+    encoder.save(tmp_path)
+    assert torch.equal(Encoder.load(tmp_path).encode(images()).features, plain)
+    with pytest.raises(ValueError, match="threshold"):
+        EncoderSettings.read({"threshold": 1.5})
 
 
 def test_saved_and_loaded_features_are_equal_bit_by_bit(tmp_path):

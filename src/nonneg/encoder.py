@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, Self
 
 import torch
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from nonneg import backbones
@@ -21,84 +21,6 @@ WEIGHTS_FILE = "model.safetensors"
 # What training writes first: a folder with it but without an encoder is of an unfinished run.
 _BEGUN_FILE = "run.json"
 _REMEDY = "copy the folder again, or delete it and train again"
-
-S = TypeVar("S", bound=Settings)
-
-
-def write_encoder(
-    folder: Path, encoder: nn.Module, settings: Settings, sample_shape: tuple[int, ...]
-) -> None:
-    """Write the weights and then the settings, each whole or not at all."""
-    write_tensors(folder / WEIGHTS_FILE, encoder.state_dict())
-    write_json(
-        folder / CONFIG_FILE,
-        {
-            "nonneg": "encoder",
-            "sample_shape": sample_shape,
-            "settings": settings.model_dump(mode="json"),
-        },
-    )
-
-
-def read_encoder_settings(folder: Path, kind: type[S]) -> tuple[S, tuple[int, ...]]:
-    """The settings and the sample shape of the encoder in a folder.
-
-    Raises:
-        FileNotFoundError: If there is no encoder, or no whole one.
-        ValueError: If its settings are damaged.
-    """
-    _check_there(folder, CONFIG_FILE)
-    path = folder / CONFIG_FILE
-    config = read_json(path, remedy=_REMEDY)
-    if not isinstance(config, dict) or config.get("nonneg") != "encoder":
-        raise ValueError(f"{path} does not describe an encoder; give the folder of a finished run")
-    shape, settings = config.get("sample_shape"), config.get("settings")
-    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
-        raise ValueError(f"{path} lacks a sample_shape of whole numbers; {_REMEDY}")
-    if not isinstance(settings, dict):
-        raise ValueError(f"{path} lacks the settings of the encoder; {_REMEDY}")
-    try:
-        found = kind.read(settings)
-    except ValueError as error:
-        raise ValueError(f"{path} does not describe an encoder: {error}; {_REMEDY}") from error
-    _check_there(folder, WEIGHTS_FILE)
-    return found, tuple(shape)
-
-
-def fill_encoder(encoder: nn.Module, folder: Path, *, is_own: bool) -> None:
-    """Put the weights of a folder into an encoder.
-
-    Args:
-        encoder: Built from the settings of that folder.
-        folder: Where they lie.
-        is_own: Whether its backbone was given by the user.
-    """
-    path = folder / WEIGHTS_FILE
-    weights = read_tensors(path, remedy=_REMEDY)
-    kinds = {weight.dtype for weight in weights.values() if weight.is_floating_point()}
-    if kinds == {torch.float64}:
-        encoder.double()  # a run of precision 64-true keeps its digits
-    try:
-        encoder.load_state_dict(weights)
-    except RuntimeError as error:
-        built = ", and build the backbone as it was" if is_own else ""
-        raise ValueError(
-            f"{path} holds other weights than those of the encoder in {CONFIG_FILE} beside it; "
-            f"copy both files from the same run{built}"
-        ) from error
-
-
-def _check_there(folder: Path, name: str) -> None:
-    if (folder / name).exists():
-        return
-    if (folder / _BEGUN_FILE).exists():
-        raise FileNotFoundError(
-            f"{folder} is not finished: {name} is missing; continue it with nonneg train … "
-            "--resume, or with nonneg fit if that began it"
-        )
-    raise FileNotFoundError(
-        f"no encoder in {folder}: {name} is missing; give the folder of a finished run"
-    )
 
 
 class Encoded(NamedTuple):
@@ -131,6 +53,10 @@ class EncoderSettings(Settings):
     projector: ProjectorSettings = ProjectorSettings()
     nonnegative: TransformName = "relu"
     """A key of ``nonneg.head.TRANSFORMS``; ``identity`` is ordinary contrastive learning."""
+    threshold: float | None = Field(default=None, gt=0, le=1)
+    """Features up to this share of the length of their row become 0; absent: none do."""
+    max_active: PositiveInt | None = None
+    """The most features per sample that are kept, the largest; absent: all are."""
     gate: GateSettings | None = None
     """A learnt gate that shuts features for samples, as by encoder.gate.prior=0.8; absent: none."""
     pixel_mean: tuple[float, ...] = ()
@@ -181,7 +107,9 @@ class Encoder(nn.Module):
         self.hidden_size = _hidden_size(backbone, self.sample_shape)
         self.backbone = backbones.Frozen(backbone) if settings.frozen else backbone
         self.projector = projector(self.hidden_size, settings.projector)
-        self.nonnegative = NonNegative(settings.nonnegative)
+        self.nonnegative = NonNegative(
+            settings.nonnegative, threshold=settings.threshold, max_active=settings.max_active
+        )
         self.gate: Gate | None = None
         if settings.gate is not None:
             self.gate = Gate(self.hidden_size, settings.projector.n_features, settings.gate)
@@ -252,6 +180,19 @@ class Encoder(nn.Module):
                 after(len(indices))
         return Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
+    def thin(self, *, threshold: float | None, max_active: int | None) -> None:
+        """Choose anew which weak features become zero, see :class:`EncoderSettings`.
+
+        Args:
+            threshold: Share of the length of the row; None or 0 for none.
+            max_active: Most features per sample; None for all.
+        """
+        kind, threshold = self.settings.nonnegative, threshold or None
+        self.nonnegative = NonNegative(kind, threshold=threshold, max_active=max_active)
+        self.nonnegative.train(self.training)
+        limits = {"threshold": threshold, "max_active": max_active}
+        self.settings = self.settings.model_copy(update=limits)
+
     def identity(self) -> dict[str, Any]:
         """What decides the encoder before it has learnt anything, as plain values."""
         return {
@@ -261,7 +202,16 @@ class Encoder(nn.Module):
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder."""
-        write_encoder(Path(folder), self, self._portable_settings(), self.sample_shape)
+        backbone = backbones.portable(self.settings.backbone, self.backbone)  # needs no download
+        settings = self.settings.model_copy(update={"backbone": backbone})
+        config = {
+            "nonneg": "encoder",
+            "sample_shape": self.sample_shape,
+            "settings": settings.model_dump(mode="json"),
+        }
+        # The settings last: a folder that has them has the weights too.
+        write_tensors(Path(folder) / WEIGHTS_FILE, self.state_dict())
+        write_json(Path(folder) / CONFIG_FILE, config)
 
     @classmethod
     def load(cls, folder: str | Path, *, backbone: nn.Module | None = None) -> Self:
@@ -274,7 +224,7 @@ class Encoder(nn.Module):
                 describe.
         """
         folder = Path(folder)
-        settings, sample_shape = read_encoder_settings(folder, EncoderSettings)
+        settings, sample_shape = _read_config(folder)
         if backbone is not None:
             settings = settings.model_copy(update={"backbone": None})
         if settings.backbone is None and backbone is None:
@@ -284,13 +234,8 @@ class Encoder(nn.Module):
             )
         with torch.random.fork_rng(devices=[]):  # first weights are drawn, and replaced
             encoder = cls(settings, sample_shape, backbone=backbone)
-        fill_encoder(encoder, folder, is_own=backbone is not None)
+        _fill(encoder, folder, is_own=backbone is not None)
         return encoder.eval()
-
-    def _portable_settings(self) -> EncoderSettings:
-        """The settings with which the saved encoder can be built again without any download."""
-        backbone = backbones.portable(self.settings.backbone, self.backbone)
-        return self.settings.model_copy(update={"backbone": backbone})
 
     def _scaled(self, inputs: Tensor) -> Tensor:
         dtype = next(self.projector.parameters()).dtype
@@ -319,3 +264,53 @@ def _hidden_size(backbone: nn.Module, sample_shape: tuple[int, ...]) -> int:
 
 def _per_channel(values: tuple[float, ...]) -> Tensor:
     return torch.tensor(values).view(-1, 1, 1)  # (c, 1, 1)
+
+
+def _read_config(folder: Path) -> tuple[EncoderSettings, tuple[int, ...]]:
+    """The settings and the sample shape of the encoder in a folder."""
+    _check_there(folder, CONFIG_FILE)
+    path = folder / CONFIG_FILE
+    config = read_json(path, remedy=_REMEDY)
+    if not isinstance(config, dict) or config.get("nonneg") != "encoder":
+        raise ValueError(f"{path} does not describe an encoder; give the folder of a finished run")
+    shape, settings = config.get("sample_shape"), config.get("settings")
+    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise ValueError(f"{path} lacks a sample_shape of whole numbers; {_REMEDY}")
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path} lacks the settings of the encoder; {_REMEDY}")
+    try:
+        found = EncoderSettings.read(settings)
+    except ValueError as error:
+        raise ValueError(f"{path} does not describe an encoder: {error}; {_REMEDY}") from error
+    _check_there(folder, WEIGHTS_FILE)
+    return found, tuple(shape)
+
+
+def _fill(encoder: Encoder, folder: Path, *, is_own: bool) -> None:
+    """Put the weights of a folder into an encoder, whose backbone may be the user's own."""
+    path = folder / WEIGHTS_FILE
+    weights = read_tensors(path, remedy=_REMEDY)
+    kinds = {weight.dtype for weight in weights.values() if weight.is_floating_point()}
+    if kinds == {torch.float64}:
+        encoder.double()  # a run of precision 64-true keeps its digits
+    try:
+        encoder.load_state_dict(weights)
+    except RuntimeError as error:
+        built = ", and build the backbone as it was" if is_own else ""
+        raise ValueError(
+            f"{path} holds other weights than those of the encoder in {CONFIG_FILE} beside it; "
+            f"copy both files from the same run{built}"
+        ) from error
+
+
+def _check_there(folder: Path, name: str) -> None:
+    if (folder / name).exists():
+        return
+    if (folder / _BEGUN_FILE).exists():
+        raise FileNotFoundError(
+            f"{folder} is not finished: {name} is missing; continue it with nonneg train … "
+            "--resume, or with nonneg fit if that began it"
+        )
+    raise FileNotFoundError(
+        f"no encoder in {folder}: {name} is missing; give the folder of a finished run"
+    )

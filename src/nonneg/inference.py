@@ -1,8 +1,9 @@
-"""Evaluation mode for a while."""
+"""Where and how a trained module runs: its device, and evaluation mode for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import nn
 
 
@@ -19,3 +20,43 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
     finally:
         for part, training in modes:
             part.training = training
+
+
+def chosen_device(name: str = "auto") -> torch.device:
+    """The device of this name, which is there; ``auto`` is the accelerator, without one the CPU.
+
+    Raises:
+        ValueError: PyTorch does not know the name, or sees no such device.
+
+    Example:
+        >>> chosen_device("cpu")
+        device(type='cpu')
+    """
+    if name == "auto":
+        return _accelerator()[0] or torch.device("cpu")
+    try:
+        wanted = torch.device(name)
+    except RuntimeError:
+        raise ValueError(
+            f"unknown device {name!r}; use auto, cpu, cuda or another of PyTorch's"
+        ) from None
+    found, n_devices = _accelerator()
+    n_found = n_devices if found is not None and found.type == wanted.type else 0
+    if wanted.type != "cpu" and (wanted.index or 0) >= n_found:
+        raise ValueError(
+            f"device={name!r} was asked for, but PyTorch sees {n_found or 'no'} "
+            f"{wanted.type.upper()} device{'s' * (n_found > 1)}; use device='auto' or 'cpu'"
+        )
+    return wanted
+
+
+def _accelerator() -> tuple[torch.device | None, int]:
+    """The accelerator that PyTorch sees, and how many of its kind."""
+    if hasattr(torch, "accelerator"):  # from 2.6 on
+        if torch.accelerator.is_available():
+            return torch.accelerator.current_accelerator(), torch.accelerator.device_count()
+    elif torch.cuda.is_available():
+        return torch.device("cuda"), torch.cuda.device_count()
+    elif torch.backends.mps.is_available():
+        return torch.device("mps"), 1
+    return None, 0

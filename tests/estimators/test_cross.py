@@ -216,6 +216,19 @@ def test_target_active_and_max_active_hold_on_both_sides(fitted):
         assert (Z > 0).sum(axis=1).max() == 2
 
 
+def test_saved_encoders_give_what_transform_gives(tmp_path):
+    limits = {"target_active": 3, "max_active": 4, "max_steps": 20}
+    both = CrossNCL(**(QUICK | limits | {"n_components": 24})).fit(X, Y, groups=THING)
+    assert min(both.threshold_) > 0
+    some = (X_NEW[:200].astype(np.float32), Y_NEW[:200].astype(np.float32))
+    both.save(tmp_path)
+    assert CrossNCL.load(tmp_path).threshold_ == both.threshold_
+    for side, vectors, Z in zip("xy", some, both.transform(*some), strict=True):
+        assert (Z > 0).sum(axis=1).max() == 4
+        features = Encoder.load(tmp_path / side).encode(vectors).features
+        np.testing.assert_array_equal(features, Z)
+
+
 def test_saved_pickled_and_cloned(fitted, tmp_path):
     both = copied(fitted)
     both.describe(X, Y, labels=THING)

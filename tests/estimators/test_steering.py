@@ -2,11 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from nonneg.estimators.output import above_threshold, active_per_sample, raise_bias, row_threshold
-
-
-def test_active_is_counted_after_scaling_rows():
-    assert active_per_sample(torch.tensor([[1.0, 1e-6, 0.0], [1e-8, 1e-8, 0.0]])) == 1.5
+from nonneg import metrics
+from nonneg.estimators.output import raise_bias, row_threshold
+from nonneg.head.nonnegative import NonNegative
 
 
 @pytest.mark.parametrize("target", [25, 28.5])
@@ -30,8 +28,8 @@ def test_biases_never_fall_and_may_go_a_share_of_the_way():
 def test_the_threshold_keeps_the_target_whatever_the_length_of_rows(target):
     generator = torch.Generator().manual_seed(0)
     features = torch.rand(500, 20, generator=generator) * torch.rand(500, 1, generator=generator)
-    kept = above_threshold(features, row_threshold(features, target))
-    assert active_per_sample(kept) == pytest.approx(target, abs=0.01)
+    kept = NonNegative(threshold=row_threshold(features, target))(features)
+    assert metrics.active_per_sample(kept).value == pytest.approx(target, abs=0.01)
     assert torch.equal(kept[kept > 0], features[kept > 0])
     unit = features / features.norm(dim=1, keepdim=True)
     assert unit[kept > 0].min() >= unit[kept == 0].max()

@@ -112,8 +112,7 @@ def learn_across(
     views = _views(heads, groups, steps, settings.noise, generator)
     with progress_bar(steps.n_steps, shown=settings.verbose > 0) as progress:
         history = fit_heads(heads, views, steps, generator, progress)
-    target = settings.target_active
-    x_side, y_side = (learnt_side(head.encoder, head.hidden, target, seed) for head in heads)
+    x_side, y_side = (learnt_side(head.encoder, head.hidden, settings, seed) for head in heads)
     return (x_side, y_side), history
 
 
@@ -253,7 +252,6 @@ class CrossNCL(ReadableSides, FittedFeatures):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         (x_side, y_side), self.history_ = learn_across(vectors, partners, numbers, settings, seed)
         self.encoder_x_, self.encoder_y_ = x_side.encoder, y_side.encoder
-        self.threshold_ = (x_side.threshold, y_side.threshold)
         self.expected_activation_ = (x_side.expected_activation + y_side.expected_activation) / 2
         self.n_alive_ = int((x_side.alive & y_side.alive).sum())
         self.feature_names_: list[str] = []
@@ -270,13 +268,13 @@ class CrossNCL(ReadableSides, FittedFeatures):
             y: ``(m, d_y)``, any number of rows; see also :meth:`transform_y`.
         """
         check_is_fitted(self)
-        Z = self._features(self.encoder_x_, checked_vectors(self, X, reset=False), 0)
+        Z = self._features(self.encoder_x_, checked_vectors(self, X, reset=False))
         return Z if y is None else (Z, self.transform_y(y))
 
     def transform_y(self, y: ArrayLike) -> FeatureArray:
         """The features of y alone, such as queries to a gallery of X; ``(m, n_components)``."""
         check_is_fitted(self)
-        return self._features(self.encoder_y_, checked_partners(y, self.n_features_y_in_), 1)
+        return self._features(self.encoder_y_, checked_partners(y, self.n_features_y_in_))
 
     @property
     def n_features_y_in_(self) -> int:
@@ -288,15 +286,24 @@ class CrossNCL(ReadableSides, FittedFeatures):
         """How many principal axes of X and of y were kept."""
         return n_axes(self.encoder_x_), n_axes(self.encoder_y_)
 
-    def _features(self, encoder: Encoder, vectors: Any, side: int) -> FeatureArray:  # noqa: ANN401
+    @property
+    def threshold_(self) -> tuple[float, float]:
+        """Features up to this share of their row's length are dropped, of X and of y."""
+        x, y = (encoder.settings.threshold for encoder in (self.encoder_x_, self.encoder_y_))
+        return x or 0.0, y or 0.0
+
+    @threshold_.setter
+    def threshold_(self, thresholds: Iterable[float]) -> None:
+        encoders = (self.encoder_x_, self.encoder_y_)
+        for encoder, threshold in zip(encoders, thresholds, strict=True):
+            limit = encoder.settings.max_active
+            encoder.thin(threshold=float(threshold), max_active=limit)
+
+    def _features(self, encoder: Encoder, vectors: Any) -> FeatureArray:  # noqa: ANN401
         settings = CrossSettings.of(self.get_params(deep=False))
+        self._limit_active()
         return features_of(
-            encoder,
-            vectors,
-            device=settings.torch_device,
-            threshold=self.threshold_[side],
-            max_active=settings.max_active,
-            sparse_output=settings.sparse_output,
+            encoder, vectors, device=settings.torch_device, sparse_output=settings.sparse_output
         )
 
     def __sklearn_tags__(self) -> Tags:

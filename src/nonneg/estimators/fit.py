@@ -14,7 +14,7 @@ from torch import Tensor
 from nonneg import metrics
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators.axes import Projection, fitted_projection
-from nonneg.estimators.output import above_threshold, active_per_sample, raise_bias, row_threshold
+from nonneg.estimators.output import raise_bias, row_threshold
 from nonneg.estimators.pair_sources import Given, partners
 from nonneg.estimators.parameters import HeadSettings, NCLSettings
 from nonneg.estimators.vectors import tiles
@@ -164,23 +164,30 @@ def fit_heads(
                 target = settings.target_active
                 raise_bias(last_layer(encoder), of_side.detach(), target, share=_STEER_SHARE)
         if step in revivals:
-            some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
-            looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
-            revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
-            for encoder in encoders:
-                forget(optimizer, last_layer(encoder), revived)
-        record = {
-            "step": step + 1,
-            "loss": _finite(loss.item(), step + 1, settings),
-            "active_per_sample": active_per_sample(features.detach()),
-        }
-        if step % every == 0 or step + 1 == settings.n_steps:
+            _revive(heads, optimizer, generator)
+        finite = _finite(loss.item(), step + 1, settings)
+        is_kept = step % every == 0 or step + 1 == settings.n_steps
+        if is_kept or progress is not None:
+            active = metrics.active_per_sample(features).value
+            record = {"step": step + 1, "loss": finite, "active_per_sample": active}
+        if is_kept:
             history.append(record)
         if progress is not None:
             progress(record)
     for encoder in encoders:
         encoder.projector.eval()
     return history
+
+
+def _revive(
+    heads: Sequence[Head], optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> None:
+    """Re-initialise dead features at samples, where they are too many."""
+    some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
+    looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
+    revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
+    for encoder, _ in heads:
+        forget(optimizer, last_layer(encoder), revived)
 
 
 def _finite(loss: float, step: int, settings: FitSettings) -> float:
@@ -279,8 +286,7 @@ class LearntSide:
     """What ``fit`` leaves behind of one kind of vectors.
 
     Args:
-        encoder: On the CPU, in evaluation mode.
-        threshold: Features below this share of the length of their row are to be dropped.
+        encoder: On the CPU, in evaluation mode, thinned by the threshold that meets the target.
         expected_activation: Mean activation of each feature on training samples ``(d,)``.
         alive: Whether each feature is on for some training sample ``(d,)``.
 
@@ -288,7 +294,6 @@ class LearntSide:
     """
 
     encoder: Encoder
-    threshold: float
     expected_activation: FloatArray
     alive: BoolArray
 
@@ -317,7 +322,7 @@ def learn(
     steps = fit_settings(settings, len(hidden), seed)
     with progress_bar(steps.n_steps, shown=is_shown) as progress:
         history = fit_head(encoder, hidden, pairs, steps, progress)
-    return learnt_side(encoder, hidden, settings.target_active, seed), history
+    return learnt_side(encoder, hidden, settings, seed), history
 
 
 def hidden_vectors(X: Any, projection: Projection, settings: HeadSettings) -> Tensor:  # noqa: ANN401
@@ -356,27 +361,29 @@ def fit_settings(settings: HeadSettings, n_samples: int, seed: int) -> FitSettin
     )
 
 
-def learnt_side(
-    encoder: Encoder, hidden: Tensor, target_active: float | None, seed: int
-) -> LearntSide:
+def learnt_side(encoder: Encoder, hidden: Tensor, settings: HeadSettings, seed: int) -> LearntSide:
     """A trained encoder with its biases or its threshold set to the target, and its measures.
+
+    ``max_active`` may be changed later, so what is measured does not depend on it.
 
     Args:
         encoder: On the device of the hidden vectors; comes back on the CPU.
         hidden: Of the training samples ``(n, h)``.
-        target_active: Mean number of active features a sample; None leaves them as they are.
+        settings: Their ``target_active`` is the mean number of active features per sample; None
+            leaves them as they are.
         seed: Of the samples to measure on.
     """
     encoder.eval()
-    sample, threshold = _some_rows(hidden, seed), 0.0
-    if target_active is not None:
-        raise_bias(last_layer(encoder), _scores(encoder, sample), target_active)
-        threshold = row_threshold(_features(encoder, sample), target_active)
+    sample, target = _some_rows(hidden, seed), settings.target_active
+    threshold = 0.0
+    if target is not None:
+        raise_bias(last_layer(encoder), _scores(encoder, sample), target)
+        threshold = row_threshold(_features(encoder, sample), target)
+    encoder.thin(threshold=threshold, max_active=None)
     features = _features(encoder, sample)
-    if threshold > 0:
-        features = above_threshold(features, threshold)
+    encoder.thin(threshold=threshold, max_active=settings.max_active)
     activation = metrics.expected_activation(features).per_feature
-    return LearntSide(encoder.cpu(), threshold, activation, metrics.alive_features(features))
+    return LearntSide(encoder.cpu(), activation, metrics.alive_features(features))
 
 
 @torch.no_grad()

@@ -111,7 +111,6 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
         },
         "params": params,
         "n_axes": estimator.n_axes_,
-        "threshold": estimator.threshold_,
         "history": estimator.history_,
         "expected_activation": estimator.expected_activation_.tolist(),
         "n_alive": estimator.n_alive_,
@@ -155,8 +154,9 @@ def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  #
     for (attribute, place), n_axes in zip(places.items(), _each(facts["n_axes"]), strict=True):
         setattr(estimator, attribute, _read_encoder(folder / place, n_axes))
     (estimator.n_features_in_,) = getattr(estimator, next(iter(places))).sample_shape
-    threshold = facts["threshold"]
-    estimator.threshold_ = tuple(threshold) if isinstance(threshold, list) else threshold
+    if "threshold" in facts:  # 0.1 kept it here, and not with the encoder
+        estimator.threshold_ = facts["threshold"]
+    estimator._limit_active()
     estimator.history_ = facts["history"]
     estimator.expected_activation_ = np.array(facts["expected_activation"])
     estimator.n_alive_ = facts["n_alive"]
@@ -225,6 +225,7 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     _encoder_folders: ClassVar[dict[str, str]]
     """The attributes that are encoders, each with its place in a saved folder; X's first."""
+    max_active: int | None
     expected_activation_: FloatArray
     n_alive_: int
     history_: list[Record]
@@ -248,14 +249,14 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Write JSON and safetensors into a folder; nothing is pickled.
 
         An encoder in it can also be read by itself, see :meth:`nonneg.Encoder.load`; it gives the
-        features before ``threshold_`` and ``max_active``. A ``random_state`` that is a generator
-        is saved as None.
+        same features. A ``random_state`` that is a generator is saved as None.
 
         Raises:
             FileExistsError: The folder holds something else, such as a training run; an earlier
                 save of the same class is replaced.
         """
         check_is_fitted(self)
+        self._limit_active()
         write_fitted(Path(folder), self)
 
     @classmethod
@@ -268,6 +269,14 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         loaded: Self = read_fitted(Path(folder), cls)
         return loaded
+
+    def _limit_active(self) -> None:
+        """Give the encoders the present ``max_active``, which may change after the fit."""
+        limit = None if self.max_active is None else int(self.max_active)
+        for attribute in self._encoder_folders:
+            encoder: Encoder = getattr(self, attribute)
+            if encoder.settings.max_active != limit:
+                encoder.thin(threshold=encoder.settings.threshold, max_active=limit)
 
     def _warn_of_dead(self) -> None:
         n_features = len(self.expected_activation_)

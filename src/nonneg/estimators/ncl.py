@@ -53,7 +53,8 @@ class NCL(ReadableFeatures, FittedFeatures):
         verbose: 1 shows a progress bar.
 
     Attributes:
-        encoder_: The fitted :class:`nonneg.Encoder`, on the CPU.
+        encoder_: The fitted :class:`nonneg.Encoder`, on the CPU: its features are those of
+            ``transform``.
         n_axes_: How many principal axes were kept.
         threshold_: Features below this share of their row's length are dropped, for a target.
         rank_: Feature numbers by expected activation on the training set, strongest first.
@@ -139,7 +140,6 @@ class NCL(ReadableFeatures, FittedFeatures):
         seed = int(check_random_state(self.random_state).randint(2**31))
         side, self.history_ = learn(X, settings, Given(y, graph, index_pairs), seed)
         self.encoder_ = side.encoder
-        self.threshold_ = side.threshold
         self.expected_activation_ = side.expected_activation
         self.n_alive_ = int(side.alive.sum())
         self.feature_names_: list[str] = []
@@ -154,14 +154,23 @@ class NCL(ReadableFeatures, FittedFeatures):
         """
         check_is_fitted(self)
         settings = NCLSettings.of(self.get_params(deep=False))
+        self._limit_active()
         return features_of(
             self.encoder_,
             checked_vectors(self, X, reset=False),
             device=settings.torch_device,
-            threshold=self.threshold_,
-            max_active=settings.max_active,
             sparse_output=settings.sparse_output,
         )
+
+    @property
+    def threshold_(self) -> float:
+        """Features up to this share of their row's length are dropped; 0 drops none."""
+        return self.encoder_.settings.threshold or 0.0
+
+    @threshold_.setter
+    def threshold_(self, threshold: float) -> None:
+        limit = self.encoder_.settings.max_active
+        self.encoder_.thin(threshold=float(threshold), max_active=limit)
 
     @property
     def n_axes_(self) -> int:
@@ -189,7 +198,6 @@ class NCL(ReadableFeatures, FittedFeatures):
         if hasattr(self, "feature_names_in_"):
             smaller.feature_names_in_ = self.feature_names_in_
         smaller.encoder_ = smaller_encoder(self.encoder_, chosen)
-        smaller.threshold_ = self.threshold_
         smaller.history_ = list(self.history_)
         smaller.expected_activation_ = self.expected_activation_[chosen]
         smaller.n_alive_ = int((smaller.expected_activation_ > 0).sum())

@@ -11,19 +11,8 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoder
 from nonneg.estimators.vectors import tiles
 from nonneg.inference import evaluation_mode
-from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import unit_rows
 from nonneg.metrics.results import FloatArray
-
-
-def active_per_sample(features: Tensor) -> float:
-    """The mean number of active features a sample, of features ``(n, d)``.
-
-    Example:
-        >>> active_per_sample(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
-        1.5
-    """
-    return float((unit_rows(features).abs() > ACTIVE_THRESHOLD).sum(dim=1).double().mean())
 
 
 @torch.no_grad()
@@ -68,17 +57,7 @@ def row_threshold(features: Tensor, target_active: float) -> float:
         >>> round(row_threshold(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), target_active=1), 6)
         0.7
     """
-    return max(0.0, _border(unit_rows(features), target_active))
-
-
-def above_threshold(features: Tensor, threshold: float) -> Tensor:
-    """Features ``(n, d)`` with zeros for entries below a share of the length of their row.
-
-    Example:
-        >>> above_threshold(torch.tensor([[3.0, 4.0]]), 0.7)
-        tensor([[0., 4.]])
-    """
-    return features * (unit_rows(features) > threshold)
+    return min(1.0, max(0.0, _border(unit_rows(features), target_active)))
 
 
 def _border(values: Tensor, per_row: float) -> float:
@@ -96,8 +75,6 @@ def features_of(
     X: Any,  # noqa: ANN401
     *,
     device: torch.device,
-    threshold: float = 0.0,
-    max_active: int | None = None,
     sparse_output: bool = False,
 ) -> NDArray[np.float32] | sparse.csr_array:
     """The features of vectors, float32 ``(n, n_features)``.
@@ -106,8 +83,6 @@ def features_of(
         encoder: On the CPU; it works on ``device`` in evaluation mode, and both are put back.
         X: ``(n, d)``, an array, a memory map or SciPy CSR.
         device: Where to compute.
-        threshold: See :func:`above_threshold`; 0 drops nothing.
-        max_active: See :func:`kept_largest`.
         sparse_output: Whether to give a CSR array; the dense matrix is then never held whole.
     """
     n_features = encoder.n_features
@@ -117,41 +92,11 @@ def features_of(
     try:
         with evaluation_mode(encoder):
             for rows, part in tiles(X, width=n_features):
-                features = thinned(
-                    encoder(part.to(device)).features, threshold=threshold, max_active=max_active
-                )
+                features = encoder(part.to(device)).features.cpu().numpy()
                 if sparse_output:
-                    parts.append(sparse.csr_array(features.cpu().numpy()))
+                    parts.append(sparse.csr_array(features))
                 else:
-                    dense[rows] = features.cpu().numpy()
+                    dense[rows] = features
     finally:
         encoder.cpu()
     return sparse.vstack(parts, format="csr") if sparse_output else dense
-
-
-def thinned(features: Tensor, *, threshold: float, max_active: int | None) -> Tensor:
-    """Features ``(n, d)`` without what a threshold and a limit drop, in this order.
-
-    Args:
-        features: Of vectors.
-        threshold: See :func:`above_threshold`; 0 drops nothing.
-        max_active: See :func:`kept_largest`; None drops nothing.
-    """
-    if threshold > 0:
-        features = above_threshold(features, threshold)
-    if max_active is not None and max_active < features.shape[1]:
-        features = kept_largest(features, max_active)
-    return features
-
-
-def kept_largest(features: Tensor, k: int) -> Tensor:
-    """Features with the k largest of each row as they are and zeros elsewhere, ``(n, d)``.
-
-    Signed features are ranked by their size without sign.
-
-    Example:
-        >>> kept_largest(torch.tensor([[3.0, 1.0, 2.0]]), 2)
-        tensor([[3., 0., 2.]])
-    """
-    largest = features.abs().topk(k, dim=1).indices
-    return torch.zeros_like(features).scatter_(1, largest, features.gather(1, largest))

@@ -10,11 +10,11 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    field_validator,
     model_validator,
 )
 
 from nonneg.encoder import TransformName
+from nonneg.inference import chosen_device
 from nonneg.settings import Settings
 
 # With these a feature is off exactly where its score is not above zero.
@@ -51,33 +51,11 @@ class HeadSettings(EstimatorSettings):
     @property
     def torch_device(self) -> torch.device:
         """Where to compute: ``auto`` is the machine's accelerator, or the CPU without one."""
-        if self.device == "auto":
-            found = torch.accelerator.current_accelerator(check_available=True)
-            return found or torch.device("cpu")
-        return torch.device(self.device)
-
-    @field_validator("device")
-    @classmethod
-    def _known_device(cls, name: str) -> str:
-        try:
-            if name != "auto":
-                torch.device(name)
-        except RuntimeError:
-            raise ValueError("unknown device; use auto, cpu, cuda or another of torch's") from None
-        return name
+        return chosen_device(self.device)
 
     @model_validator(mode="after")
     def _device_is_there(self) -> Self:
-        wanted = torch.device("cpu" if self.device == "auto" else self.device)
-        if wanted.type == "cpu":
-            return self
-        found = torch.accelerator.current_accelerator(check_available=True)
-        n_found = torch.accelerator.device_count() if found and found.type == wanted.type else 0
-        if (wanted.index or 0) >= n_found:
-            raise ValueError(
-                f"device={self.device!r} was asked for, but PyTorch sees {n_found or 'no'} "
-                f"{wanted.type.upper()} device{'s' * (n_found > 1)}; use device='auto' or 'cpu'"
-            )
+        chosen_device(self.device)
         return self
 
     @model_validator(mode="after")

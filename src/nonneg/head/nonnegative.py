@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nonneg.metrics.inputs import unit_rows
+
 
 def straight_through_relu(scores: Tensor) -> Tensor:
     """Rectified scores whose gradient is GELU's instead of ReLU's.
@@ -61,24 +63,37 @@ TRANSFORMS = {
 
 
 class NonNegative(nn.Module):
-    """The last layer of an encoder: ``features = transform(scores)``.
+    """The last layer of an encoder: ``features = transform(scores)``, thinned if so asked.
+
+    Thinning sets the weak entries of a row to zero, which then get no gradient; those that are
+    kept stay as they are. Signed features are ranked by their size without sign.
 
     Args:
         kind: A key of ``TRANSFORMS``. ``relu`` gives exact zeros; ``rep_relu`` gives the same
             values and revives units near zero; ``identity`` switches NCL off.
+        threshold: Entries up to this share of the length of their row become 0; None keeps all.
+        max_active: The most entries per row that are kept, the largest; None keeps all.
 
     Example:
         >>> NonNegative("relu")(torch.tensor([-2.0, 3.0]))
         tensor([0., 3.])
+        >>> NonNegative("relu", threshold=0.7)(torch.tensor([[3.0, 4.0, -5.0]]))
+        tensor([[0., 4., 0.]])
         >>> NonNegative("identity").is_nonnegative
         False
     """
 
-    def __init__(self, kind: str = "relu") -> None:
+    def __init__(
+        self, kind: str = "relu", *, threshold: float | None = None, max_active: int | None = None
+    ) -> None:
         super().__init__()
         if kind not in TRANSFORMS:
             raise ValueError(f"unknown transform {kind!r}; known: {', '.join(TRANSFORMS)}")
-        self.kind = kind
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise ValueError(f"threshold is a share of a row's length, in [0, 1], got {threshold}")
+        if max_active is not None and max_active < 1:
+            raise ValueError(f"max_active must be at least 1, got {max_active}")
+        self.kind, self.threshold, self.max_active = kind, threshold, max_active
 
     @property
     def is_nonnegative(self) -> bool:
@@ -91,9 +106,25 @@ class NonNegative(nn.Module):
         return TRANSFORMS[self.kind].gives_zeros
 
     def forward(self, scores: Tensor) -> Tensor:
-        """Features of the same shape as the scores."""
-        return TRANSFORMS[self.kind].function(scores)
+        """Features of the same shape as the scores; rows lie along the last dimension."""
+        features = TRANSFORMS[self.kind].function(scores)
+        if self.threshold:
+            features = features * _above(features.detach(), self.threshold)
+        if self.max_active is not None and self.max_active < features.shape[-1]:
+            largest = features.detach().abs().topk(self.max_active, dim=-1).indices
+            kept = features.gather(-1, largest)
+            features = torch.zeros_like(features).scatter(-1, largest, kept)
+        return features
 
     def extra_repr(self) -> str:
-        """The kind, for printing."""
-        return repr(self.kind)
+        """The kind and what thins, for printing."""
+        limits = {"threshold": self.threshold, "max_active": self.max_active}
+        told = [f"{name}={value:g}" for name, value in limits.items() if value is not None]
+        return ", ".join([repr(self.kind), *told])
+
+
+def _above(features: Tensor, threshold: float) -> Tensor:
+    """Which entries are larger than a share of the length of their row, bool."""
+    rows = features.flatten(end_dim=-2) if features.ndim > 1 else features[None]
+    rows = rows.float() if rows.itemsize < 4 else rows  # squares overflow float16
+    return (unit_rows(rows).abs() > threshold).view_as(features)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from nonneg import data
@@ -17,6 +16,7 @@ from nonneg.data.vectors import VectorData, read_vectors
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
+from nonneg.inference import chosen_device
 from nonneg.runs.fitting import is_fitted
 from nonneg.runs.record import run_encoder
 
@@ -104,7 +104,7 @@ def _encoded(
     split = "test" if split == "val" else split  # as folders of images may call it
     samples = data.load(source, split=split, data_dir=data_dir, image_size=encoder.sample_shape[-1])
     data.check(samples)
-    encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+    encoder.to(chosen_device())
     n_done = 0
 
     def count(n: int) -> None:

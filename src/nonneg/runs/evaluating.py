@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from nonneg import metrics
 from nonneg.data.sources import is_own_file
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
 from nonneg.evaluation.selection import ranked_values
 from nonneg.evaluation.subject import EvaluationSettings, Subject
+from nonneg.inference import chosen_device
 from nonneg.io import digest_of_file, write_json
 from nonneg.runs.experiment import build_pairs
 from nonneg.runs.measured_data import elsewhere, run_data
@@ -67,7 +66,7 @@ def evaluate_run(
     if split not in EVALUATION_FILES:
         raise ValueError(f"unknown split {split!r}; known: {', '.join(EVALUATION_FILES)}")
     encoder = run_encoder(run.folder)
-    encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+    encoder.to(chosen_device())
     watch("reading data")
     train, test = run_data(run, source=source, split=split, data_dir=data_dir)
     other, why_not = elsewhere(run, train, transfer_to, data_dir)

@@ -4,10 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from torch import Tensor
-
 from nonneg.encoder import CONFIG_FILE, Encoder
-from nonneg.head.nonnegative import NonNegative
 from nonneg.io import read_json
 from nonneg.runs.experiment import DataSettings, Experiment, file_digest, method
 from nonneg.runs.fitting import is_fitted
@@ -78,8 +75,19 @@ class RunRecord:
             raise ValueError(f"{self.folder / RUN_FILE}: {error}") from error
 
     def recipe(self) -> dict[str, Any]:
-        """All settings that decide the result, but the seed: equal for runs of one group."""
-        return {k: v for k, v in what_counts(self.settings).items() if k != "seed"}
+        """All settings that decide the result, but the seed: equal for runs of one group.
+
+        Without those that are off: a run that was made before a setting existed has none of it.
+        """
+        return {k: v for k, v in _given(what_counts(self.settings)).items() if k != "seed"}
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _given(value) if isinstance(value, dict) else value
+        for key, value in settings.items()
+        if value is not None
+    }
 
 
 def read_run(folder: str | Path) -> RunRecord:
@@ -102,33 +110,6 @@ def read_run(folder: str | Path) -> RunRecord:
     if not isinstance(settings.get("seed"), int):
         raise ValueError(f"{folder / RUN_FILE} lacks the setting seed; {REMEDY}")
     return RunRecord(folder, settings, record.get("data_digest"))
-
-
-class Thinned(NonNegative):
-    """The transform of a fitted estimator: then without what its threshold and limit drop.
-
-    Args:
-        kind: A key of ``TRANSFORMS``.
-        threshold: Entries below this share of the length of their row become 0.
-        max_active: The most entries of a row that stay, the largest; None for all.
-
-    Example:
-        >>> import torch
-        >>> Thinned("relu", threshold=0.7, max_active=None)(torch.tensor([[3.0, 4.0, -5.0]]))
-        tensor([[0., 4., 0.]])
-    """
-
-    def __init__(self, kind: str, *, threshold: float, max_active: int | None) -> None:
-        super().__init__(kind)
-        self.threshold, self.max_active = threshold, max_active
-
-    def forward(self, scores: Tensor) -> Tensor:
-        """Features of scores, both ``(n, d)``."""
-        # Imported on use: scikit-learn comes with it.
-        from nonneg.estimators.output import thinned
-
-        features = super().forward(scores)
-        return thinned(features, threshold=self.threshold, max_active=self.max_active)
 
 
 def check_is_described(folder: str | Path) -> None:
@@ -155,9 +136,5 @@ def run_encoder(folder: str | Path) -> Encoder:
         return Encoder.load(folder)
     from nonneg.estimators.ncl import NCL
 
-    ncl = NCL.load(folder)
-    encoder: Encoder = ncl.encoder_
-    encoder.nonnegative = Thinned(
-        encoder.settings.nonnegative, threshold=ncl.threshold_, max_active=ncl.max_active
-    )
-    return encoder.eval()
+    encoder: Encoder = NCL.load(folder).encoder_  # a run of 0.1 is thinned only so
+    return encoder
