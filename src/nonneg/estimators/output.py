@@ -12,8 +12,8 @@ from nonneg.encoder import Encoder
 from nonneg.estimators.vectors import tiles
 from nonneg.inference import evaluation_mode
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.inputs import unit_rows
 from nonneg.metrics.results import FloatArray
+from nonneg.rows import unit_rows
 
 
 def active_per_sample(features: Tensor) -> float:

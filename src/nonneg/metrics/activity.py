@@ -12,13 +12,12 @@ from nonneg.metrics.chance import RandomState
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
-    array_row_lengths,
     checked_choice,
     checked_count,
     checked_features,
-    unit_rows,
 )
 from nonneg.metrics.results import BoolArray, FeatureMeasurement, FloatArray, IntArray, Measurement
+from nonneg.rows import array_row_lengths, unit_rows
 
 ACTIVE_THRESHOLD = 1e-5
 _TILE_ROWS = 255

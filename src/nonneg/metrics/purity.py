@@ -16,9 +16,9 @@ from nonneg.metrics.inputs import (
     checked_count,
     checked_features,
     checked_labels,
-    row_lengths,
 )
 from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, mean_of_measured
+from nonneg.rows import row_lengths
 
 _BLOCK_ENTRIES = 1 << 20
 
