@@ -16,7 +16,7 @@ ROOT = Path(nonneg.__file__).parent
 
 # Each part may import from the layers above its own line, and from itself.
 LAYERS = [
-    {"settings", "io", "inference"},
+    {"settings", "io", "inference", "rows"},
     {"metrics", "presets"},
     {"head", "backbones", "data"},
     {"losses", "pairs"},

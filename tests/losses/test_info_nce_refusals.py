@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nonneg import info_nce
+from nonneg.losses.checks import check_two_views
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,9 @@ def test_groups_are_whole_numbers():
     rows = torch.ones(2, 2)
     with pytest.raises(TypeError, match=r"^groups must be whole numbers, got torch\.float32$"):
         info_nce(rows, rows, temperature=0.2, groups=torch.tensor([0.0, 1.0]))
+
+
+def test_views_without_features_are_refused():
+    nothing = torch.zeros(4, 0)
+    with pytest.raises(ValueError, match=r"z_a must be \(n_samples, n_features\), got .*\(4, 0\)"):
+        check_two_views(nothing, nothing)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from nonneg.inference import evaluation_mode
+from nonneg.rows import unit_rows
 
 # What modules raise when they are given a batch that they were not made for.
 _REFUSALS = (
@@ -142,10 +143,6 @@ def _flat(samples: Tensor, in_features: int) -> Tensor:
     return vectors
 
 
-# Powers of two beyond these are no float32.
-_EXPONENTS = (-120, 120)
-
-
 class Projection(nn.Module):
     """Vectors as directions: centred, on fixed axes, each scaled to the same length.
 
@@ -179,12 +176,7 @@ class Projection(nn.Module):
         A vector that equals the centre has no direction and gives zeros.
         """
         placed = (vectors - self.center) @ self.axes  # (n, hidden_size)
-        # Scaled by a power of two, which rounds nothing, squares neither overflow nor vanish.
-        _, exponent = torch.frexp(placed.abs().amax(dim=1, keepdim=True))
-        scaled = torch.ldexp(placed, -exponent.clamp(*_EXPONENTS))
-        lengths = torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
-        unit: Tensor = scaled / lengths.where(lengths > 0, 1)
-        return unit * math.sqrt(self.hidden_size)
+        return unit_rows(placed).to(placed.dtype) * math.sqrt(self.hidden_size)
 
 
 class Frozen(nn.Module):

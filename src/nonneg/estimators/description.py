@@ -15,8 +15,9 @@ from scipy import sparse
 
 from nonneg.estimators.vectors import check_none_missing, from_torch
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.inputs import FeatureLike, Features, checked_count, checked_features, unit_rows
+from nonneg.metrics.inputs import FeatureLike, Features, checked_count, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
+from nonneg.rows import unit_rows
 
 # As if so many texts of the usual words were there too: few texts prove little.
 _PRIOR = 5

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from nonneg.encoder import Encoder
 from nonneg.estimators.vectors import tiles
 from nonneg.inference import evaluation_mode
-from nonneg.metrics.inputs import unit_rows
 from nonneg.metrics.results import FloatArray
+from nonneg.rows import unit_rows
 
 
 @torch.no_grad()

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg.estimators.description import FeatureDescription, described, first_of_equal_rows
 from nonneg.estimators.vectors import from_torch
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features, unit_rows
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.metrics.retrieval import nearest, nonzero_rows
+from nonneg.rows import unit_rows
 
 
 @dataclass(frozen=True)

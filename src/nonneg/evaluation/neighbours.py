@@ -5,15 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nonneg.metrics.inputs import (
-    FeatureLike,
-    Features,
-    LabelLike,
-    checked_features,
-    checked_labels,
-    unit_rows,
-)
+from nonneg.metrics.inputs import FeatureLike, Features, LabelLike, checked_features, checked_labels
 from nonneg.metrics.retrieval import nearest, nonzero_rows
+from nonneg.rows import unit_rows
 
 _GATHERED_ENTRIES = 1 << 22
 # Votes that differ by less than 2^-40 are equal, and the lower class number wins.

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nonneg.metrics.inputs import unit_rows
+from nonneg.rows import unit_rows
 
 
 def straight_through_relu(scores: Tensor) -> Tensor:

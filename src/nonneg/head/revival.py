@@ -11,7 +11,7 @@ from nonneg.head.nonnegative import NonNegative
 from nonneg.head.on_rate import AT_ONCE
 from nonneg.inference import evaluation_mode
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.inputs import unit_rows
+from nonneg.rows import unit_rows
 
 # The share of samples that a feature is on for when it starts: one of the few that were dead, or
 # one of all. All together have to leave no sample without features.

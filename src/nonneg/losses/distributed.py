@@ -11,16 +11,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from nonneg.losses.checks import check_pairs, check_two_views
 from nonneg.losses.info_nce import (
     PairRows,
     anchor_losses,
-    check_pairs,
     info_nce,
     pair_mean,
     scaled_pairs,
 )
-from nonneg.losses.rows import at_least_float32, check_two_views
 from nonneg.losses.spectral import spectral_contrastive
+from nonneg.rows import at_least_float32
 
 
 def gathered(z: Tensor) -> Tensor:

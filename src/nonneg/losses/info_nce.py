@@ -9,7 +9,13 @@ from torch import Tensor
 
 from nonneg.losses._tiled import tiled_log_sums
 from nonneg.losses._tiles import Keys
-from nonneg.losses.rows import check_two_views, unit_rows
+from nonneg.losses.checks import (
+    check_has_negatives,
+    check_pairs,
+    check_temperature,
+    check_two_views,
+)
+from nonneg.rows import MIN_LENGTH, unit_rows
 
 
 class PairRows(NamedTuple):
@@ -80,29 +86,6 @@ def pair_mean(losses: Tensor, weights: Tensor | None, *, total: Tensor | None = 
     if not total > 0:
         raise ValueError("all weights are 0: there is nothing to average")
     return (losses.mean(1) * weights.to(losses)).sum() / total.to(losses)
-
-
-def check_pairs(n: int, *, weights: Tensor | None, groups: Tensor | None) -> None:
-    """Raise a clear error unless there is a sensible weight and a group for each of n pairs."""
-    for name, given in (("weights", weights), ("groups", groups)):
-        if given is not None and given.shape != (n,):
-            raise ValueError(
-                f"{name} must have one number for each of the {n} pairs, "
-                f"got shape {tuple(given.shape)}"
-            )
-    if groups is not None and (groups.is_floating_point() or groups.dtype == torch.bool):
-        raise TypeError(f"groups must be whole numbers, got {groups.dtype}")
-    if weights is not None and not bool((weights >= 0).all() & weights.isfinite().all()):
-        raise ValueError("weights must be finite and at least 0")
-
-
-def check_has_negatives(groups: Tensor) -> None:
-    """Raise a clear error if all pairs are in one group."""
-    if bool((groups == groups[0]).all()):
-        raise ValueError(
-            f"all {len(groups)} pairs are in group {int(groups[0])}, so there are no negatives; "
-            "use a batch of several groups, or same_group='positive'"
-        )
 
 
 NEGATIVES = ("both", "cross")
@@ -185,13 +168,6 @@ def info_nce_bounds(
     return math.log1p(others * math.exp(-gap)), math.log1p(others)
 
 
-def check_temperature(temperature: float | Tensor) -> None:
-    """Raise a clear error unless the temperature is a finite number above 0."""
-    value = float(temperature.detach()) if isinstance(temperature, Tensor) else temperature
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"temperature must be a finite number above 0, got {value:g}")
-
-
 def scaled_pairs(
     z_a: Tensor, z_b: Tensor, *, temperature: float | Tensor, groups: Tensor | None = None
 ) -> PairRows:
@@ -206,7 +182,7 @@ def scaled_pairs(
     check_temperature(temperature)
     numbers = torch.arange(len(z_a), device=z_a.device)
     rows = torch.stack([z_a, z_b], dim=1).flatten(0, 1)  # (2n, d), partners side by side
-    rows = unit_rows(rows, length=temperature**-0.5)
+    rows = unit_rows(rows, length=temperature**-0.5, shortest=MIN_LENGTH)
     return PairRows(rows, numbers, numbers if groups is None else groups)
 
 
@@ -322,7 +298,9 @@ def info_nce_queue(z: Tensor, keys: Tensor, queue: Tensor, *, temperature: float
             f"the queue must be (n_negatives, {z.shape[1]}), got shape {tuple(queue.shape)}"
         )
     with torch.autocast(z.device.type, enabled=False):
-        anchors = unit_rows(z)
-        partner = (anchors * unit_rows(keys.detach())).sum(1) / temperature  # (n,)
-        others = (anchors @ unit_rows(queue.detach()).T / temperature).logsumexp(1)  # (n,)
+        z, keys, queue = (
+            unit_rows(rows, shortest=MIN_LENGTH) for rows in (z, keys.detach(), queue.detach())
+        )
+        partner = (z * keys).sum(1) / temperature  # (n,)
+        others = (z @ queue.T / temperature).logsumexp(1)  # (n,)
         return F.softplus(others - partner, threshold=50).mean()

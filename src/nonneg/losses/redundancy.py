@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nonneg.losses.rows import at_least_float32, check_two_views
+from nonneg.losses.checks import check_two_views
+from nonneg.rows import at_least_float32
 
 _LEAST_VARIANCE = 1e-4
 

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nonneg.losses.info_nce import check_temperature
-from nonneg.losses.rows import check_two_views, unit_rows
+from nonneg.losses.checks import check_temperature, check_two_views
+from nonneg.rows import MIN_LENGTH, unit_rows
 
 
 def pairwise_sigmoid(
@@ -35,7 +35,8 @@ def pairwise_sigmoid(
     check_temperature(temperature)
     with torch.autocast(z_a.device.type, enabled=False):
         n = len(z_a)
-        logits = unit_rows(z_a) @ unit_rows(z_b).T / temperature  # (n, n)
+        z_a, z_b = (unit_rows(z, shortest=MIN_LENGTH) for z in (z_a, z_b))
+        logits = z_a @ z_b.T / temperature  # (n, n)
         logits = logits + (-math.log(n - 1) if bias is None else bias)
         partner = logits.diagonal()
         # -log sigmoid(-x) for all pairs, and for partners -log sigmoid(x) in its place.

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from nonneg.losses.rows import at_least_float32, check_two_views
+from nonneg.losses.checks import check_two_views
+from nonneg.rows import at_least_float32
 
 
 def spectral_contrastive(z_a: Tensor, z_b: Tensor) -> Tensor:

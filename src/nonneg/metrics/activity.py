@@ -11,11 +11,9 @@ from torch import Tensor
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
-    array_row_lengths,
     checked_choice,
     checked_count,
     checked_features,
-    unit_rows,
 )
 from nonneg.metrics.results import (
     BoolArray,
@@ -25,6 +23,7 @@ from nonneg.metrics.results import (
     Measurement,
     RandomState,
 )
+from nonneg.rows import array_row_lengths, unit_rows
 
 ACTIVE_THRESHOLD = 1e-5
 _TILE_ROWS = 255

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
-from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FeatureMeasurement, mean_of_measured
+from nonneg.rows import unit_rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

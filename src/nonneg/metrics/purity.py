@@ -14,7 +14,6 @@ from nonneg.metrics.inputs import (
     checked_count,
     checked_features,
     checked_labels,
-    row_lengths,
 )
 from nonneg.metrics.results import (
     FeatureMeasurement,
@@ -23,6 +22,7 @@ from nonneg.metrics.results import (
     RandomState,
     mean_of_measured,
 )
+from nonneg.rows import row_lengths
 
 
 def class_counts(features: Features, classes: IntArray, threshold: float) -> IntArray:

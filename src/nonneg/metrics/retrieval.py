@@ -12,10 +12,9 @@ from nonneg.metrics.inputs import (
     checked_count,
     checked_features,
     checked_labels,
-    row_lengths,
-    unit_rows,
 )
 from nonneg.metrics.results import FloatArray, Measurement
+from nonneg.rows import row_lengths, unit_rows
 
 _QUERY_ROWS = 512
 _GALLERY_ROWS = 1 << 14

@@ -20,9 +20,9 @@ from nonneg.metrics.inputs import (
     checked_choice,
     checked_count,
     checked_features,
-    unit_rows,
 )
 from nonneg.metrics.results import FeatureMeasurement
+from nonneg.rows import unit_rows
 
 Convention = Literal["plain", "renormalised"]
 Negatives = Literal["both", "cross"]

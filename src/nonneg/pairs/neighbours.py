@@ -7,8 +7,9 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from nonneg.metrics.inputs import checked_features, unit_rows
+from nonneg.metrics.inputs import checked_features
 from nonneg.pairs.protocol import Batch
+from nonneg.rows import unit_rows
 
 _TILE_ENTRIES = 1 << 26  # cosines held at once: 256 MB of float32
 

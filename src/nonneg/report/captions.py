@@ -9,13 +9,14 @@ from scipy import sparse
 
 from nonneg import metrics
 from nonneg.evaluation.figure import Figure, Figures
-from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report.atlas import Atlas
 from nonneg.report.contents import per_feature
 from nonneg.report.feature_facts import FeatureFacts, feature_facts
 from nonneg.report.page import packed
 from nonneg.report.samples import Samples, drawn
+from nonneg.rows import unit_rows
 
 # Every caption is held against every sample, so that time grows with the square.
 _MAX_SAMPLES = 5000

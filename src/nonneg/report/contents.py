@@ -11,13 +11,14 @@ from scipy import sparse
 
 from nonneg import metrics
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report import feature_facts as coactivation
 from nonneg.report.atlas import SelectionPoint, Training
 from nonneg.report.feature_facts import FeatureFacts
 from nonneg.report.page import packed, packed_sprites
 from nonneg.report.samples import Samples, sprites
+from nonneg.rows import unit_rows
 
 SCALE = 32767
 # About 16 MB of a page.

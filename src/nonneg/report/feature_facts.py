@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.correlation import cosine_block, unit_column_blocks
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features, row_lengths
+from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.purity import class_counts
 from nonneg.metrics.results import FloatArray, IntArray
+from nonneg.rows import row_lengths
 
 N_BINS = 20
 N_BANDS = 5

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from nonneg import io as files
 from nonneg.evaluation.figure import Figure, Figures
-from nonneg.metrics.inputs import FeatureLike, checked_features, unit_rows
+from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.report.atlas import Atlas, SelectionPoint
 from nonneg.report.feature_facts import MIN_ACTIVE, column_cosines, feature_facts, telling_order
 from nonneg.report.headline import headline
 from nonneg.report.samples import drawn
 from nonneg.report.theory_figures import COLOURS, MARKERS
+from nonneg.rows import unit_rows
 
 
 def top_samples(features: Tensor, n_top: int) -> Tensor:
