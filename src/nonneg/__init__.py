@@ -1,5 +1,6 @@
 """Non-negative contrastive learning: sparse features that a person can read."""
 
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from nonneg.losses import info_nce, spectral_contrastive
 from nonneg.training import TrainConfig, train
 
 if TYPE_CHECKING:
+    from nonneg import report
     from nonneg.estimators import NCL, CrossNCL, GraphNCL
 
 __version__ = version("nonneg")
@@ -25,13 +27,16 @@ __all__ = [
     "TrainConfig",
     "info_nce",
     "metrics",
+    "report",
     "spectral_contrastive",
     "train",
 ]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Estimators, imported on use: scikit-learn takes a third of the time of all imports."""
+    """Estimators and reports, imported on use: scikit-learn and matplotlib are slow to import."""
+    if name == "report":
+        return import_module("nonneg.report")
     if name in ("NCL", "CrossNCL", "GraphNCL"):
         from nonneg import estimators
 

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from nonneg import data
-from nonneg.cli.outputs import check_output
 from nonneg.data.dataset import Data
 from nonneg.data.feature_file import write_feature_parts
 from nonneg.data.vectors import VectorData, read_vectors
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
+from nonneg.io import check_output
 from nonneg.runs.fitting import is_fitted
 from nonneg.runs.record import run_encoder
 from nonneg.training.processes import join_processes
