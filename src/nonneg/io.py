@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -12,6 +12,22 @@ from typing import IO, Any
 from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor
+
+
+def check_output(out: Path, ending: str, *, read: Iterable[str | Path | None]) -> None:
+    """Raise a sentence for a file that must not be written, before any work is done.
+
+    Args:
+        out: Where the result is to go.
+        ending: Of files of its kind, such as ``.npz``.
+        read: What the result is made from: names or paths, of which some may not be there.
+    """
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder; name a file in it, such as {out / 'a'}{ending}")
+    if out.suffix != ending:
+        raise ValueError(f"{out} would be a {ending} file; let its name end in {ending}")
+    if out.exists() and any(path and Path(path).exists() and out.samefile(path) for path in read):
+        raise ValueError(f"{out} is what the result is made from; give another name to write to")
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nonneg.cli.outputs import check_output
+from nonneg.io import check_output
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def test_what_is_read_is_not_written_over(vectors):
     link = vectors.with_name("link.npz")
     link.symlink_to(vectors)
     for out in (vectors, link):
-        with pytest.raises(ValueError, match=r"is read by this command; give another name"):
+        with pytest.raises(ValueError, match=r"is what the result is made from; give another"):
             check_output(out, ".npz", read=[None, "digits", vectors])
 
 
@@ -41,5 +41,5 @@ def test_commands_leave_their_input_alone(nonneg, vectors):
     ):
         ended = nonneg(*command)
         assert ended.returncode == 1
-        assert ended.stderr.startswith("error: --out")
+        assert ended.stderr.startswith(f"error: {vectors} ")
         assert vectors.read_bytes() == before

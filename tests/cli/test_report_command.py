@@ -237,8 +237,11 @@ BAD = {
     "few labels": (["Z.npz", "--labels", "few.txt"], "labels has 1 labels for 5 samples"),
     "no jsonl": (["Z.npz", "--texts", "bad.jsonl"], "line 1 of bad.jsonl is not JSON"),
     "no text": (["Z.npz", "--texts", "no.jsonl"], 'line 1 of no.jsonl has no "text"'),
-    "no captions": (["Z.npz", "--caption-of", "short.npy"], "--caption-of says whose the captions"),
-    "captions only": (["Z.npz", "--captions", "Z.npz"], "--captions Z.npz needs the captions"),
+    "no captions": (["Z.npz", "--caption-of", "short.npy"], "caption_of says whose the captions"),
+    "captions only": (
+        ["Z.npz", "--captions", "Z.npz"],
+        "Z.npz has features of captions; ",
+    ),
     "NaN": (["nan.npy"], "all 5 samples have NaN or infinite features"),
     "not features": (["few.txt"], "few.txt is not a readable npz file (it is no whole zip file)"),
     "empty features": (["empty.npz"], "empty.npz is not a readable npz file (it is empty)"),

@@ -114,7 +114,7 @@ def test_rows_that_are_not_finite_are_left_out_everywhere():
     assert atlas.against.shape == (3, 2)
     assert list(atlas.captions.texts) == ["w", "y", "z"]
     assert atlas.caption_of.tolist() == [1, 2, 0]
-    assert atlas.story.notes == [
+    assert atlas.run_info.notes == [
         "1 of 6 captions have NaN or infinite features and are left out.",
         "2 of 5 samples have NaN or infinite features and are left out.",
     ]
@@ -123,7 +123,7 @@ def test_rows_that_are_not_finite_are_left_out_everywhere():
 def test_a_finite_atlas_stays_as_it_is():
     atlas = Atlas(samples=Samples(features=Z), against=2 * Z)
     assert atlas.finite().samples is atlas.samples
-    assert atlas.finite().story.notes == []
+    assert atlas.finite().run_info.notes == []
 
 
 def test_nothing_finite_is_an_error():

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from nonneg import metrics
 from nonneg.evaluation.figure import Figure
-from nonneg.report import Atlas, Samples, Story, Training, write_atlas
+from nonneg.report import Atlas, RunInfo, Samples, Training, write_atlas
 
 
 def content_of(path):
@@ -187,19 +187,19 @@ def test_one_sample_and_one_feature_are_an_atlas(tmp_path):
     assert content["features"]["names"] == ["0"]  # no word sets it apart: its class does
 
 
-def test_the_story_is_told(tmp_path):
+def test_what_is_known_of_a_run_is_told(tmp_path):
     records = [
         {"epoch": 1, "loss": 2.0, "sparsity": None},
         {"epoch": 2, "loss": 1.0, "alive_features": 30},  # one point is no chart
     ]
-    story = Story(
+    run_info = RunInfo(
         about=["what was trained"],
         figures={"NCL": {"probe_hidden": Figure(0.9, is_rate=True)}},
         training={"NCL": Training(records, {"loss": 3.0})},
         notes=["no accuracies"],
     )
     samples = Samples(features=sparse.csr_array(np.eye(30)))
-    atlas = Atlas(samples=samples, method="NCL", story=story)
+    atlas = Atlas(samples=samples, method="NCL", run_info=run_info)
     content = content_of(write_atlas(tmp_path / "atlas.html", atlas).path)
     assert content["about"] == ["what was trained"]
     assert content["notes"][0] == "no accuracies"

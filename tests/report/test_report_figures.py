@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nonneg.evaluation.figure import Figure
-from nonneg.report import Atlas, Samples, SelectionPoint, Story
+from nonneg.report import Atlas, RunInfo, Samples, SelectionPoint
 from nonneg.report.figures import (
     correlation_matrices,
     paper_figures,
@@ -71,7 +71,7 @@ def test_all_figures_are_written_as_png_and_svg(world, tmp_path):
         against_method="CL",
         sepin=np.zeros(44),
         against_sepin=np.ones(30),
-        story=Story(selection=[SelectionPoint("probe", "random", 4, 0.5, 0.1)]),
+        run_info=RunInfo(selection=[SelectionPoint("probe", "random", 4, 0.5, 0.1)]),
     )
     written = write_figures(tmp_path / "figures", atlas)
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())

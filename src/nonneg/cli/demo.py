@@ -74,12 +74,10 @@ def _write_montage(out: Path, experiment: Experiment) -> None:
 
 
 def _write_atlas(out: Path, summaries: dict[str, Summary]) -> None:
-    from nonneg.report.sources import Extras, RunData, atlas_of
+    from nonneg.report.assembly import atlas_of
     from nonneg.report.writing import write_atlas
 
-    atlas = atlas_of(
-        _folder(out, "NCL"), against=_folder(out, "CL"), extras=Extras(), data=RunData()
-    )
+    atlas = atlas_of(_folder(out, "NCL"), against=_folder(out, "CL"))
     accuracies = {
         method: {
             "probe_hidden": Figure(s.probe_accuracy, higher_is_better=True, is_rate=True),
@@ -88,8 +86,8 @@ def _write_atlas(out: Path, summaries: dict[str, Summary]) -> None:
         for method, s in summaries.items()
     }
     # The notes ask for an evaluation; its accuracies are here.
-    story = replace(atlas.story, figures=accuracies, notes=())
-    write_atlas(out / "atlas.html", replace(atlas, story=story))
+    run_info = replace(atlas.run_info, figures=accuracies, notes=())
+    write_atlas(out / "atlas.html", replace(atlas, run_info=run_info))
 
 
 def _table(summaries: dict[str, Summary]) -> Table:

@@ -7,8 +7,6 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from nonneg.cli.outputs import check_output
-
 
 def embed(
     run: Annotated[Path, typer.Argument(help="A run folder, or any folder with an encoder.")],
@@ -48,6 +46,7 @@ def embed(
     Example: nonneg embed runs/digits-ncl digits --split test --out digits.npz
     """
     # Imported on use: the help of the command needs none of this.
+    from nonneg.io import check_output
     from nonneg.runs.embedding import embed_run
     from nonneg.training.processes import join_processes
 

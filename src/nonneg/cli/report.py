@@ -6,8 +6,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from nonneg.cli.outputs import check_output
-
 _FILES = "Files that say more of the samples"
 
 
@@ -110,42 +108,35 @@ def report(
     Example: nonneg report Z.npz --texts texts.txt --labels labels.npy
     """
     # Imported on use: matplotlib is slow, and hardly any other command needs it.
-    from nonneg.report.figures import write_figures
-    from nonneg.report.sources import Extras, RunData, atlas_of
-    from nonneg.report.writing import write_atlas
+    from nonneg.report.assembly import atlas
 
     console = Console()
-    path = out or (source / "atlas.html" if source.is_dir() else source.with_suffix(".html"))
-    extras = Extras(
-        texts=texts,
-        labels=labels,
-        class_names=class_names,
-        images=images,
-        ids=ids,
-        reference=reference,
-        captions=captions,
-        caption_of=caption_of,
-    )
-    check_output(path, ".html", read=[source, against, other_seed, *vars(extras).values()])
     with console.status("reading") as status:
-        atlas = atlas_of(
+        written = atlas(
             source,
+            out=out,
             against=against,
             other_seed=other_seed,
-            extras=extras,
-            data=RunData(split=split, source=data, data_dir=data_dir),
+            split=split,
+            data=data,
+            data_dir=data_dir,
+            texts=texts,
+            labels=labels,
+            class_names=class_names,
+            images=images,
+            ids=ids,
+            reference=reference,
+            captions=captions,
+            caption_of=caption_of,
             title=title,
+            max_samples=samples,
+            figures=figures,
+            watch=status.update,
         )
-        status.update("measuring")
-        written = write_atlas(path, atlas, max_samples=samples)
-        drawn: list[Path] = []
-        if figures is not None:
-            status.update("drawing")
-            drawn = write_figures(figures, atlas)
     for note in written.notes:
         console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if figures is not None:
-        names = ", ".join(file.name for file in drawn) or "none could be drawn"
+        names = ", ".join(file.name for file in written.figures) or "none could be drawn"
         console.print(f"figures in {figures}: {names}", highlight=False, soft_wrap=True)
     size = f"{written.n_bytes / 1e6:.1f} MB, {written.n_shown:,} samples"
     console.print(f"the atlas ({size}): {written.path}", highlight=False, soft_wrap=True)

@@ -11,7 +11,7 @@ from nonneg import metrics
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
-from nonneg.report.atlas import Atlas
+from nonneg.report.atlas_data import Atlas
 from nonneg.report.contents import per_feature
 from nonneg.report.feature_facts import FeatureFacts, feature_facts
 from nonneg.report.page import packed

@@ -14,7 +14,7 @@ from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report import feature_facts as coactivation
-from nonneg.report.atlas import SelectionPoint, Training
+from nonneg.report.atlas_data import SelectionPoint, Training
 from nonneg.report.feature_facts import FeatureFacts
 from nonneg.report.page import packed, packed_sprites
 from nonneg.report.samples import Samples, sprites

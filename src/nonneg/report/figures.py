@@ -14,7 +14,7 @@ from nonneg import io as files
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray
-from nonneg.report.atlas import Atlas, SelectionPoint
+from nonneg.report.atlas_data import Atlas, SelectionPoint
 from nonneg.report.feature_facts import MIN_ACTIVE, column_cosines, feature_facts, telling_order
 from nonneg.report.headline import headline
 from nonneg.report.samples import drawn
@@ -293,8 +293,8 @@ def paper_figures(atlas: Atlas) -> dict[str, Drawing]:
     }
     if atlas.samples.images is not None:
         figures["montage"] = _montage(atlas, methods)
-    if atlas.story.selection:
-        figures["selection"] = selection_curve(atlas.story.selection)
+    if atlas.run_info.selection:
+        figures["selection"] = selection_curve(atlas.run_info.selection)
     sepin = {atlas.against_method: atlas.against_sepin, atlas.method: atlas.sepin}
     known = {name: np.asarray(values) for name, values in sepin.items() if values is not None}
     if known:

@@ -13,7 +13,7 @@ from nonneg.estimators.description import telling_words
 from nonneg.evaluation.figure import Figure, Figures
 from nonneg.metrics.results import IntArray
 from nonneg.report import contents
-from nonneg.report.atlas import Atlas
+from nonneg.report.atlas_data import Atlas
 from nonneg.report.captions import Spoken
 from nonneg.report.feature_facts import MIN_ACTIVE, FeatureFacts, feature_facts
 from nonneg.report.headline import as_table, headline
@@ -177,12 +177,14 @@ class WrittenAtlas:
         n_bytes: Size of the file.
         n_shown: Samples that the page holds.
         notes: What it leaves out, and why.
+        figures: Files of figures for a paper, where these were asked for.
     """
 
     path: Path
     n_bytes: int
     n_shown: int
     notes: tuple[str, ...]
+    figures: tuple[Path, ...] = ()
 
 
 def write_atlas(
@@ -230,7 +232,7 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
     content: dict[str, Any] = {
         "title": atlas.title,
         "method": method,
-        "about": list(atlas.story.about),
+        "about": list(atlas.run_info.about),
         "n_features": samples.n_features,
         "n_samples": len(samples),
         "signed": facts.signed,
@@ -238,8 +240,8 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         "class_names": [] if samples.classes is None else list(samples.class_names),
         "sides": [contents.side(samples, shown)],
         "features": contents.feature_table(facts, _names(atlas, shown, facts, spoken)),
-        "space": contents.space(samples.features, facts, rank, {method: atlas.story.selection}),
-        "training": contents.training_charts(atlas.story.training),
+        "space": contents.space(samples.features, facts, rank, {method: atlas.run_info.selection}),
+        "training": contents.training_charts(atlas.run_info.training),
         "sepin": contents.per_feature(atlas.sepin),
         "monosemanticity": None,
     }
@@ -261,13 +263,15 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         content["captions"] = spoken.table()
         content["sides"].append(contents.side(spoken.captions, spoken.shown, spoken.place))
         figures[method] |= spoken.figures(facts.n_active)
-    content["figures"] = as_table(_joined(figures, atlas.story.figures), samples.kind)
-    content["notes"] = [*atlas.story.notes, *notes(atlas, content)]
+    content["figures"] = as_table(_joined(figures, atlas.run_info.figures), samples.kind)
+    content["notes"] = [*atlas.run_info.notes, *notes(atlas, content)]
     return content
 
 
 def _names(atlas: Atlas, shown: IntArray, facts: FeatureFacts, spoken: Spoken | None) -> list[str]:
-    """Names by words where there are texts, else by classes, else none."""
+    """The given names, else by words where there are texts, else by classes, else none."""
+    if atlas.names is not None:
+        return list(atlas.names)
     if spoken is not None and spoken.captions.texts is not None:
         texts = [spoken.captions.texts[i] for i in spoken.shown]
         top = spoken.facts.top

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from browsing import HOSTILE, go
 
-from nonneg.report import Atlas, Samples, SelectionPoint, Story, Training, write_atlas
+from nonneg.report import Atlas, RunInfo, Samples, SelectionPoint, Training, write_atlas
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -98,7 +98,7 @@ def digits(world, tmp_path_factory):
         other_seed=world.features[:, ::-1],
         reference=world.pixels,
         sepin=np.linspace(0, 1, 44),
-        story=Story(
+        run_info=RunInfo(
             about=["Trained on digits."],
             selection=points,
             training={"NCL": Training(records, {"loss": 4.5})},
@@ -116,7 +116,7 @@ def texts(tmp_path_factory):
     lines[0] = HOSTILE
     features = np.tile(np.eye(3), (20, 1)) + 0.1
     samples = Samples(features=features, texts=lines, ids=[f"id-{i}" for i in range(60)])
-    write_atlas(path, Atlas(samples=samples, title=HOSTILE, story=Story(notes=[HOSTILE])))
+    write_atlas(path, Atlas(samples=samples, title=HOSTILE, run_info=RunInfo(notes=[HOSTILE])))
     return path
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from browsing import HOSTILE, go, until
 from scipy import sparse
 
-from nonneg.report import Atlas, Samples, Story, Training, write_atlas
+from nonneg.report import Atlas, RunInfo, Samples, Training, write_atlas
 
 
 def test_hostile_texts_are_shown_as_text(visit, texts):
@@ -121,8 +121,10 @@ def test_training_says_what_its_charts_are_of(visit, digits, tmp_path):
         "A run that stays at the line marked collapse has learnt nothing."
     )
     records = [{"epoch": 1, "loss": 2.0}, {"epoch": 2, "loss": 1.0, "alive_features": 3}]
-    story = Story(training={"NCL": Training(records)})
-    write_atlas(tmp_path / "fit.html", Atlas(samples=Samples(features=np.eye(3)), story=story))
+    run_info = RunInfo(training={"NCL": Training(records)})
+    write_atlas(
+        tmp_path / "fit.html", Atlas(samples=Samples(features=np.eye(3)), run_info=run_info)
+    )
     page = visit(tmp_path / "fit.html", "training")
     assert page.text_content("p.quiet") == "The loss is of training."
     assert page.locator("figure h2").all_text_contents() == ["Loss"]

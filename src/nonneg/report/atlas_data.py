@@ -47,7 +47,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Story:
+class RunInfo:
     """Everything that features alone cannot tell.
 
     Args:
@@ -83,7 +83,6 @@ class Atlas:
         against_sepin: The same of the other method ``(d2,)``.
         reference: An embedding that is trusted to tell what is alike ``(n, width)``, for
             monosemanticity.
-        story: What else is known of the run.
 
     Raises:
         ValueError: If lengths do not fit.
@@ -107,7 +106,8 @@ class Atlas:
     sepin: FloatArray | None = None
     against_sepin: FloatArray | None = None
     reference: FeatureLike | None = None
-    story: Story = field(default_factory=Story)
+    names: Sequence[str] | None = None
+    run_info: RunInfo = field(default_factory=RunInfo)
 
     def __post_init__(self) -> None:
         n, d = len(self.samples), self.samples.n_features
@@ -133,6 +133,8 @@ class Atlas:
                 raise ValueError(
                     f"{name} has {len(given)} numbers for {width} features; give one each"
                 )
+        if self.names is not None and len(self.names) != d:
+            raise ValueError(f"names has {len(self.names)} entries for {d} features; give one each")
         self._check_captions(n, d)
 
     def _check_captions(self, n: int, d: int) -> None:
@@ -167,7 +169,7 @@ class Atlas:
         Raises:
             ValueError: If none is left.
         """
-        captions, of, notes = self.captions, self.caption_of, list(self.story.notes)
+        captions, of, notes = self.captions, self.caption_of, list(self.run_info.notes)
         if captions is not None and not captions.finite_rows().all():
             fine = np.flatnonzero(captions.finite_rows())
             notes.append(_left_out(len(captions) - len(fine), len(captions), "captions"))
@@ -195,7 +197,7 @@ class Atlas:
             self,
             captions=captions,
             caption_of=of,
-            story=replace(self.story, notes=notes),
+            run_info=replace(self.run_info, notes=notes),
             **changed,
         )
 

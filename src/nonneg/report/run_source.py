@@ -1,4 +1,4 @@
-"""What a run brings to its atlas: features of its data, what was trained, and its history."""
+"""A run as the source of an atlas: features of its data, what was trained, and its history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from nonneg.evaluation.figure import Figures
 from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.io import digest_of_file
 from nonneg.losses.info_nce import info_nce_bounds
-from nonneg.report.atlas import SelectionPoint, Training
+from nonneg.report.atlas_data import SelectionPoint, Training
+from nonneg.report.inputs import PartOf, images_of_data
 from nonneg.report.samples import Samples
-from nonneg.report.user_files import PartOf, images_of_data
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import build_pairs
 from nonneg.runs.measured_data import run_data
@@ -57,7 +57,7 @@ class RunSource:
 
     @classmethod
     def read(
-        cls, folder: Path, *, split: str, source: str | None, data_dir: Path | None
+        cls, folder: Path, *, split: str, source: str | None, data_dir: str | Path | None
     ) -> "RunSource":
         """The run of a folder with its own data, or with that of another name."""
         run, encoder = read_run(folder), run_encoder(folder)
