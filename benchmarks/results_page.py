@@ -1,4 +1,4 @@
-"""Is RESULTS.md what the tables say? Puts each table of ``results/`` between its two marks.
+"""The generated part of RESULTS.md, and the figures that it may quote.
 
 python -m benchmarks.results_page
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "RESULTS.md"
 _TABLE = re.compile(r"(<!-- table (?P<name>[\w/-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_FIGURE = re.compile(r"(?<![\d.,])(\d[\d,]*(?:\.\d+)?|\.\d+) ± (\d+(?:\.\d+)?|\.\d+)")
 
 
 def refreshed(page: str, folder: Path) -> str:
@@ -28,6 +29,20 @@ def refreshed(page: str, folder: Path) -> str:
         return f"{mark[1]}\n{text.strip()}\n\n{mark[3]}"
 
     return _TABLE.sub(table, page)
+
+
+def figures(text: str) -> set[str]:
+    """Every ``mean ± deviation`` in a text, with a digit before each decimal point."""
+    numbers = (
+        (f"0{n}" if n.startswith(".") else n for n in found) for found in _FIGURE.findall(text)
+    )
+    return {" ± ".join(pair) for pair in numbers}
+
+
+def recorded_figures(root: Path) -> set[str]:
+    """Every ``mean ± deviation`` in the tables of ``results/`` and in the benchmarks."""
+    tables = [*(root / "results").rglob("*.md"), root / "benchmarks" / "results.md"]
+    return set().union(*(figures(path.read_text()) for path in tables))
 
 
 def main() -> None:
