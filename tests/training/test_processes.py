@@ -16,6 +16,8 @@ from nonneg.training import read_history
 
 # Norms without batch statistics, and float64: what is left is the loss and its gathering.
 SETTINGS = [
+    "data.n_train=320",
+    "training.batch_size=64",
     "encoder.backbone.width=8",
     "encoder.backbone.norm=group",
     "encoder.projector.norm=layer",
@@ -84,6 +86,7 @@ def history(folder):
 
 def assert_same(one, two, rel):
     for ours, theirs in zip(history(one), history(two), strict=True):
+        assert ours.pop("warning", None) == theirs.pop("warning", None)
         assert ours == pytest.approx(theirs, rel=rel, abs=1e-9)
     first, second = Encoder.load(one), Encoder.load(two)
     for ours, theirs in zip(first.parameters(), second.parameters(), strict=True):
@@ -134,14 +137,35 @@ def test_two_processes_resume_what_one_began(alone, killed, tmp_path):
     assert_same(alone, tmp_path / "run", rel=1e-6)
 
 
+# Several commands in one process, which has to start PyTorch once only.
+COMMANDS = textwrap.dedent(
+    """
+    import json, sys
+    from nonneg.cli import main
+
+    for arguments in json.loads(sys.argv[1]):
+        sys.argv = ["nonneg", *arguments]
+        try:
+            main()
+        except SystemExit as ended:
+            if ended.code:
+                raise
+    """
+)
+
+
 def test_two_processes_embed_and_evaluate_as_one(alone, tmp_path):
-    copy = shutil.copytree(alone, tmp_path / "run")
+    copy, script = shutil.copytree(alone, tmp_path / "run"), tmp_path / "commands.py"
+    script.write_text(COMMANDS)
     for folder, start in ((alone, [sys.executable]), (copy, TORCHRUN)):
-        run(*start, "-m", "nonneg", "embed", str(folder), "digits", "--batch-size", "50",
-            "--hidden", "--out", str(folder / "Z.npz"))  # fmt: skip
-        # The first needs no training samples, but the ranking that comes after it does.
-        for only in ("properties", "neighbours"):
-            run(*start, "-m", "nonneg", "evaluate", "--only", only, str(folder))
+        place = ["--out", str(folder / "Z.npz")]
+        commands = [
+            ["embed", str(folder), "digits", "--batch-size", "50", "--hidden", *place],
+            # The first needs no training samples, but the ranking that comes after it does.
+            ["evaluate", "--only", "properties", str(folder)],
+            ["evaluate", "--only", "neighbours", str(folder)],
+        ]
+        run(*start, str(script), json.dumps(commands))
     assert (alone / "Z.npz").read_bytes() == (copy / "Z.npz").read_bytes()
     first, second = (json.loads((f / "evaluation.json").read_text()) for f in (alone, copy))
     for name in ("properties", "neighbours"):

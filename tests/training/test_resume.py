@@ -21,6 +21,8 @@ from nonneg.training import checkpoint, read_history
 from nonneg.training.trainer import Run
 
 SMALL = [
+    "data.n_train=256",
+    "training.batch_size=64",
     "encoder.backbone.width=4",
     "encoder.projector.hidden=[16]",
     "encoder.projector.n_features=32",
