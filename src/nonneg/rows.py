@@ -4,8 +4,6 @@ Entries may be of any size that their type holds. Only operations that can be co
 are used, and no choice depends on the data.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,20 +13,11 @@ from torch import Tensor
 MIN_LENGTH = 1e-6
 
 
-class _Range(NamedTuple):
-    """Lengths whose squares neither vanish nor overflow, and powers of two that lead there."""
-
-    safe: float
-    """Lengths from 1 / safe to safe need no scaling."""
-    down: float
-    """For longer rows."""
-    up: float
-    """For shorter rows."""
-
-
+# Squares of lengths from 1 / safe to safe neither vanish nor overflow; rows that are longer or
+# shorter are brought there by a power of two, down or up.
 _RANGES = {
-    torch.float32: _Range(safe=1e15, down=2.0**-80, up=2.0**100),
-    torch.float64: _Range(safe=1e140, down=2.0**-550, up=2.0**700),
+    torch.float32: (1e15, 2.0**-80, 2.0**100),
+    torch.float64: (1e140, 2.0**-550, 2.0**700),
 }
 
 
@@ -59,7 +48,7 @@ def array_row_lengths(rows: NDArray[np.floating]) -> NDArray[np.floating]:
     """The same for an array of float32 or float64, on one thread, ``(n, 1)``."""
     with np.errstate(over="ignore"):
         lengths: NDArray[np.floating] = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    safe = _RANGES[torch.float32 if rows.itemsize == 4 else torch.float64].safe
+    safe, _, _ = _RANGES[torch.float32 if rows.itemsize == 4 else torch.float64]
     risky = ((lengths < 1 / safe) | (lengths > safe))[:, 0]
     if risky.any():
         lengths[risky] = row_lengths(torch.from_numpy(rows[risky])).numpy()

@@ -103,7 +103,7 @@ def main():
         dist.init_process_group("gloo", meeting, rank=rank, world_size=n_processes)
         for tiled_from in (10**9, 0):
             import_module("nonneg.losses.info_nce").TILED_FROM = tiled_from
-            import_module("nonneg.losses._tiles").CPU_TILE = (6, 4)
+            import_module("nonneg.losses._tiled").CPU_TILE = (6, 4)
             found[f"{n_processes} {tiled_from}"] = results(rank, n_processes)
         if n_processes == 2:
             found["complaint"] = complaint(rank)

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.losses._tiles import KEPT_BYTES, Keys, Tile, n_kept, slots, tile_size, tiles
+from nonneg.losses._tiled import KEPT_BYTES, Keys, Tile, n_kept, slots, tile_size, tiles
 
 
 @settings(deadline=None, max_examples=60)

@@ -1,25 +1,323 @@
 """Log-sum-exp over all rows and columns of a product, in tiles: exact, without the matrix.
 
-The largest product that rows of these lengths can have is known before it is computed. Shifted so
-that no sum can overflow, entries may still underflow; whether that has mattered shows in the sums.
-
-Needed at very low temperatures, where exponentials of one batch no longer fit one range of floats,
-and for rows that have nothing to be summed over.
-
-The gradient needs the same exponentials again: some tiles are kept, the others computed anew.
+The largest product that rows of these lengths can have is known before it is computed. With a
+fixed shift no sum overflows; whether too much has underflowed shows in the sums, and is rare: at
+very low temperatures, or where there is nothing to sum. Such sums are computed again, each row
+with a shift of its own. The gradient needs the same exponentials as the sums: some tiles are kept
+for it, the others computed again.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Never
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from nonneg.losses._tiles import Keys, Tile, TiledProduct, n_kept, slots, tile_size, tiles
-
+# Rows and columns of a tile: a few MB, so that what is done to it happens in a processor's cache.
+# Accelerators want more work per call.
+CPU_TILE = (512, 1024)
+ACCELERATOR_TILE = (4096, 8192)
+# Tiles that are kept from the forward to the backward pass need not be computed again: all of them
+# up to 4,096 rows in float32.
+KEPT_BYTES = 36 * 2**20
 _LOG2_E = math.log2(math.e)
+
+
+class Tile(NamedTuple):
+    """A rectangle of the matrix."""
+
+    rows: slice
+    columns: slice
+    is_mirrored: bool
+    """Whether it counts for its columns too: all but the tiles on the diagonal of a triangle."""
+    is_masked: bool
+    """Whether a row and a column of it may have the same key."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Its numbers of rows and columns."""
+        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+    @property
+    def n_entries(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+
+class Keys(NamedTuple):
+    """Which entries are left out: those whose row and column have the same key.
+
+    If keys rise, equal ones lie side by side, and of almost all tiles the ends of their keys tell
+    that they have no such entry.
+    """
+
+    of_rows: Tensor
+    """``(n_rows,)``"""
+    of_columns: Tensor
+    """``(n_columns,)``"""
+
+    def are_rising(self) -> bool:
+        """Whether no key is lower than the one before it."""
+        return all(bool((keys[1:] >= keys[:-1]).all()) for keys in self)
+
+    def equal(self, tile: Tile) -> Tensor:
+        """Which entries of a tile are left out; ``(rows, columns)``."""
+        return self.of_rows[tile.rows, None] == self.of_columns[tile.columns]
+
+
+def tiled_log_sums(
+    rows: Tensor, columns: Tensor | None = None, keys: Keys | None = None
+) -> tuple[Tensor, Tensor]:
+    """``log sum_j exp(rows_i · columns_j)`` for every row i, and the same for every column.
+
+    The matrix of products is symmetric if both sides are the same rows; then only its upper
+    triangle is computed, and a tile serves its rows and its columns. Memory grows with the number
+    of rows, not with its square.
+
+    Args:
+        rows: ``(n_rows, d)``, float32 or float64.
+        columns: ``(n_columns, d)``; None for the rows themselves.
+        keys: A row and a column with the same key are left out of each other's sum. A sum over
+            nothing is ``-inf``.
+
+    Returns:
+        ``(n_rows,)`` and ``(n_columns,)``; the same tensor twice if ``columns`` is None.
+
+    Example:
+        Two rows at a right angle: ``log(e + 1)`` each.
+
+        >>> tiled_log_sums(torch.eye(2))[0]
+        tensor([1.3133, 1.3133])
+    """
+    found: tuple[Tensor, Tensor]
+    if keys is None or keys.are_rising():
+        found = _in_order(rows, columns, keys)
+        return found
+    orders = [of_side.argsort() for of_side in keys]
+    found = _in_order(
+        rows[orders[0]],
+        None if columns is None else columns[orders[1]],
+        Keys(*(of_side[order] for of_side, order in zip(keys, orders, strict=True))),
+    )
+    of_rows, of_columns = (z[order.argsort()] for z, order in zip(found, orders, strict=True))
+    return of_rows, of_columns
+
+
+# A compiler would unroll the loop over tiles.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _in_order(rows: Tensor, columns: Tensor | None, keys: Keys | None) -> tuple[Tensor, Tensor]:
+    for side in (rows, rows if columns is None else columns):
+        # Torch would take the derivative of an operator of our own for zero.
+        if forward_ad.unpack_dual(side).tangent is not None:
+            raise NotImplementedError("sums in tiles have no forward-mode gradient; use backward")
+    learns = rows.requires_grad or (columns is not None and columns.requires_grad)
+    of_rows, of_columns = _LogSums.apply(rows, columns, keys, learns and torch.is_grad_enabled())  # type: ignore[no-untyped-call]
+    return of_rows, of_rows if columns is None else of_columns
+
+
+class _LogSums(torch.autograd.Function):
+    """The sums, and their first derivatives."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        rows: Tensor,
+        columns: Tensor | None,
+        keys: Keys | None,
+        learns: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        product = TiledProduct(rows, columns, keys)
+        shift = smallest_shift(product)
+        of_rows, of_columns, kept = fixed_log_sums(product, shift, keep=learns)
+        is_fixed = is_safe(product, shift, of_rows, of_columns)
+        if not is_fixed:
+            of_rows, of_columns = rowwise_log_sums(product)
+        ctx.keys, ctx.shift, ctx.is_fixed = keys, shift, is_fixed
+        ctx.save_for_backward(rows, columns, of_rows, of_columns, kept)
+        return of_rows, None if columns is None else of_columns
+
+    @staticmethod
+    def backward(
+        ctx: Any,  # noqa: ANN401
+        row_gradient: Tensor,
+        column_gradient: Tensor | None,
+    ) -> tuple[Tensor | None, ...]:
+        rows, columns, of_rows, of_columns, kept = ctx.saved_tensors
+        product = TiledProduct(rows, columns, ctx.keys)
+        to_rows = torch.zeros_like(rows) if ctx.needs_input_grad[0] else None
+        to_columns = torch.zeros_like(columns) if ctx.needs_input_grad[1] else None
+        if column_gradient is None:
+            # A tile of the triangle also gives to the rows that are its columns.
+            column_gradient, to_columns = row_gradient, to_rows
+        with torch.no_grad():
+            sums, gradients = (of_rows, of_columns), (row_gradient, column_gradient)
+            if ctx.is_fixed:
+                scales = (g * (ctx.shift - z).exp() for z, g in zip(sums, gradients, strict=True))
+                weights = fixed_weights(product, ctx.shift, kept, *scales)
+            else:
+                weights = rowwise_weights(product, *sums, *gradients)
+            for tile, weight in weights:
+                if to_rows is not None:
+                    to_rows[tile.rows].addmm_(weight, product.columns[tile.columns])
+                if to_columns is not None and tile.is_mirrored:
+                    to_columns[tile.columns].addmm_(weight.T, product.rows[tile.rows])
+        found = [to_rows, None if columns is None else to_columns]
+        if torch.is_grad_enabled():
+            known = (rows, columns, *gradients)
+            found = [z if z is None else _LastDerivative.apply(z, *known) for z in found]  # type: ignore[no-untyped-call]
+        return *found, None, None
+
+
+class _LastDerivative(torch.autograd.Function):
+    """A gradient that raises if it is derived again, where torch would take that for zero."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *_: Tensor | None) -> Tensor:  # noqa: ANN401
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor) -> Never:  # noqa: ANN401
+        raise RuntimeError("sums in tiles have no second derivative; use a smaller batch")
+
+
+def tile_size(n_rows: int, *, on_cpu: bool) -> tuple[int, int]:
+    """The numbers of rows and columns of a tile.
+
+    Example:
+        >>> tile_size(1000, on_cpu=True), tile_size(10_000, on_cpu=True)
+        ((256, 1024), (512, 1024))
+    """
+    if not on_cpu:
+        return ACCELERATOR_TILE
+    height, width = CPU_TILE
+    # The squares on the diagonal of a triangle are computed whole: few rows want small ones.
+    return (height if n_rows >= 8 * height else height // 2), width
+
+
+def tiles(
+    n_rows: int, n_columns: int | None, *, size: tuple[int, int], keys: Keys | None = None
+) -> list[Tile]:
+    """The tiles of a matrix, or of the upper triangle of a symmetric one.
+
+    Args:
+        n_rows: Of the matrix.
+        n_columns: Of the matrix; None for the triangle. Its tiles on the diagonal are whole
+            squares; each of the others also stands for its mirror image.
+        size: The numbers of rows and columns of a tile; those at the edges have fewer.
+        keys: Entries to leave out, if any; keys must rise.
+
+    Example:
+        >>> for tile in tiles(3, None, size=(2, 2)):
+        ...     print(tile.rows, tile.columns, tile.is_mirrored)
+        slice(0, 2, None) slice(0, 2, None) False
+        slice(0, 2, None) slice(2, 3, None) True
+        slice(2, 3, None) slice(2, 3, None) False
+    """
+    height, width = size
+    ends = None if keys is None else (keys.of_rows.tolist(), keys.of_columns.tolist())
+    found = []
+    for above in _pieces(0, n_rows, height):
+        if n_columns is None:
+            across = [above, *_pieces(above.stop, n_rows, width)]
+        else:
+            across = [*_pieces(0, n_columns, width)]
+        for left in across:
+            is_masked = ends is not None and _overlap(ends[0], above, ends[1], left)
+            found.append(Tile(above, left, n_columns is not None or left != above, is_masked))
+    return found
+
+
+def _pieces(start: int, stop: int, step: int) -> Iterator[slice]:
+    for begin in range(start, stop, step):
+        yield slice(begin, min(begin + step, stop))
+
+
+def _overlap(row_keys: list[int], above: slice, column_keys: list[int], left: slice) -> bool:
+    first, last = row_keys[above.start], row_keys[above.stop - 1]
+    return not (column_keys[left.stop - 1] < first or last < column_keys[left.start])
+
+
+def n_kept(found: list[Tile], *, itemsize: int) -> int:
+    """The number of entries of the first tiles, as many as may be kept.
+
+    Example:
+        >>> large = Tile(slice(0, 4096), slice(0, 1024), is_mirrored=True, is_masked=False)
+        >>> n_kept([large] * 3, itemsize=4)  # 16 MiB each: two of them
+        8388608
+    """
+    n_entries = 0
+    for tile in found:
+        if (n_entries + tile.n_entries) * itemsize > KEPT_BYTES:
+            break
+        n_entries += tile.n_entries
+    return n_entries
+
+
+def slots(found: list[Tile], kept: Tensor) -> Iterator[Tensor | None]:
+    """For each tile its part of ``kept``, in its shape; None for those that are not kept.
+
+    Args:
+        found: The tiles, in order.
+        kept: ``(n_entries,)``: the entries of the first of them, one tile after the other.
+    """
+    end = 0
+    for tile in found:
+        start, end = end, end + tile.n_entries
+        yield kept[start:end].view(tile.shape) if end <= len(kept) else None
+
+
+class TiledProduct:
+    """The logits ``rows @ columns.T`` in tiles, with room for one of them.
+
+    Args:
+        rows: ``(n_rows, d)``.
+        columns: ``(n_columns, d)``; None for the rows themselves, of which only the upper
+            triangle is visited.
+        keys: A row and a column with the same key are left out.
+    """
+
+    def __init__(self, rows: Tensor, columns: Tensor | None, keys: Keys | None) -> None:
+        self.is_triangle = columns is None
+        self.rows = rows
+        self.columns = rows if columns is None else columns
+        self.keys = keys
+        n_columns = None if columns is None else len(columns)
+        size = tile_size(len(rows), on_cpu=rows.device.type == "cpu")
+        self.tiles = tiles(len(rows), n_columns, size=size, keys=keys)
+        self._room = self.new_room()
+
+    def new_room(self) -> Tensor:
+        """A flat tensor that is large enough for each of the tiles."""
+        return self.rows.new_empty(max(tile.n_entries for tile in self.tiles))
+
+    def logits(self, tile: Tile, *, out: Tensor | None = None, scale: float = 1.0) -> Tensor:
+        """The dot products of a tile, ``(rows, columns)``, good until the next call.
+
+        Args:
+            tile: One of ``tiles``.
+            out: Where to put them instead of the common room.
+            scale: What they are multiplied by, at no cost.
+        """
+        if out is None:
+            out = self._room[: tile.n_entries].view(tile.shape)
+        rows, columns = self.rows[tile.rows], self.columns[tile.columns].T
+        return torch.addmm(out, rows, columns, beta=0, alpha=scale, out=out)
+
+    def leave_out(self, tile: Tile, entries: Tensor, *, value: float) -> Tensor:
+        """Put a value, in place, on the entries of a tile whose row and column share a key."""
+        if tile.is_masked and self.keys is not None:
+            entries.masked_fill_(self.keys.equal(tile), value)
+        return entries
+
+    def exponentials(self, tile: Tile, shift: float, *, out: Tensor | None = None) -> Tensor:
+        """``exp(logit - shift)`` of a tile, ``(rows, columns)``; 0 where it is left out."""
+        # Powers of two are computed in about half the time of powers of e.
+        logits = self.logits(tile, out=out, scale=_LOG2_E)
+        if shift:
+            logits.sub_(shift * _LOG2_E)
+        return self.leave_out(tile, logits.exp2_(), value=0.0)
 
 
 def smallest_shift(product: TiledProduct) -> float:
@@ -31,7 +329,8 @@ def smallest_shift(product: TiledProduct) -> float:
         >>> smallest_shift(TiledProduct(torch.eye(3) / 0.2**0.5, None, None))
         0.0
     """
-    longest = [float(torch.linalg.vector_norm(z, dim=1).max()) for z in _sides(product)]
+    sides = (product.rows,) if product.is_triangle else (product.rows, product.columns)
+    longest = [float(torch.linalg.vector_norm(z, dim=1).max()) for z in sides]
     n_summed = max(len(product.rows), len(product.columns))
     highest = math.log(torch.finfo(product.rows.dtype).max) - math.log(n_summed) - 1
     return max(0.0, longest[0] * longest[-1] - highest)
@@ -62,9 +361,10 @@ def fixed_log_sums(
     """
     n_entries = n_kept(product.tiles, itemsize=product.rows.itemsize) if keep else 0
     kept = product.rows.new_empty(n_entries)
-    of_rows, of_columns = product.empty_sums(0.0)
+    of_rows = product.rows.new_zeros(len(product.rows))
+    of_columns = of_rows if product.is_triangle else of_rows.new_zeros(len(product.columns))
     for tile, slot in zip(product.tiles, slots(product.tiles, kept), strict=True):
-        entries = _exponentials(product, tile, shift, out=slot)
+        entries = product.exponentials(tile, shift, out=slot)
         of_rows[tile.rows] += entries.sum(1)
         if tile.is_mirrored:
             of_columns[tile.columns] += entries.sum(0)
@@ -85,48 +385,36 @@ def fixed_weights(
     """
     room = product.new_room()
     for tile, slot in zip(product.tiles, slots(product.tiles, kept), strict=True):
-        entries = _exponentials(product, tile, shift) if slot is None else slot
+        entries = product.exponentials(tile, shift) if slot is None else slot
         weights = room[: tile.n_entries].view(tile.shape)
         torch.add(row_scale[tile.rows, None], column_scale[tile.columns], out=weights)
         yield tile, weights.mul_(entries)
 
 
-def _exponentials(
-    product: TiledProduct, tile: Tile, shift: float, *, out: Tensor | None = None
-) -> Tensor:
-    # Powers of two are computed in about half the time of powers of e.
-    logits = product.logits(tile, out=out, scale=_LOG2_E)
-    if shift:
-        logits.sub_(shift * _LOG2_E)
-    return product.leave_out(tile, logits.exp2_(), value=0.0)
-
-
-def _sides(product: TiledProduct) -> tuple[Tensor, ...]:
-    return (product.rows,) if product.is_triangle else (product.rows, product.columns)
-
-
-def online_log_sums(product: TiledProduct) -> tuple[Tensor, Tensor]:
-    """The log-sum-exp of every row and of every column; ``-inf`` where nothing is summed.
+def rowwise_log_sums(product: TiledProduct) -> tuple[Tensor, Tensor]:
+    """The same sums, each with a shift of its own; ``-inf`` where nothing is summed.
 
     Returns:
         ``(n_rows,)`` and ``(n_columns,)``.
 
     Example:
         >>> rows = torch.tensor([[1000.0], [1.0]])  # logits 1e6, 1000, 1000, 1
-        >>> online_log_sums(TiledProduct(rows, None, None))[0]
+        >>> rowwise_log_sums(TiledProduct(rows, None, None))[0]
         tensor([1000000.,    1000.])
     """
-    row_tops, column_tops = product.empty_sums(-math.inf)
-    row_sums, column_sums = product.empty_sums(0.0)
+    of_rows = product.rows.new_full((len(product.rows),), -math.inf)
+    of_columns = (
+        of_rows if product.is_triangle else of_rows.new_full((len(product.columns),), -math.inf)
+    )
     for tile in product.tiles:
         logits = product.leave_out(tile, product.logits(tile), value=-math.inf)
-        _add(row_tops[tile.rows], row_sums[tile.rows], logits)
+        of_rows[tile.rows] = of_rows[tile.rows].logaddexp(logits.logsumexp(1))
         if tile.is_mirrored:
-            _add(column_tops[tile.columns], column_sums[tile.columns], logits.T)
-    return row_tops + row_sums.log(), column_tops + column_sums.log()
+            of_columns[tile.columns] = of_columns[tile.columns].logaddexp(logits.logsumexp(0))
+    return of_rows, of_columns
 
 
-def online_weights(
+def rowwise_weights(
     product: TiledProduct,
     of_rows: Tensor,
     of_columns: Tensor,
@@ -149,182 +437,3 @@ def online_weights(
         weights = (logits - of_rows[tile.rows, None]).exp_().mul_(row_gradient[tile.rows, None])
         logits.sub_(of_columns[tile.columns]).exp_()
         yield tile, weights.addcmul_(logits, column_gradient[tile.columns].expand_as(logits))
-
-
-def _add(tops: Tensor, sums: Tensor, logits: Tensor) -> None:
-    """Add the exponentials of each row to sums that are relative to ``exp(tops)``, in place."""
-    higher = torch.maximum(tops, logits.amax(1))
-    finite = higher.masked_fill(higher == -math.inf, 0.0)
-    sums.mul_((tops - finite).exp()).add_((logits - finite[:, None]).exp_().sum(1))
-    tops.copy_(higher)
-
-
-def tiled_log_sums(
-    rows: Tensor, columns: Tensor | None = None, keys: Keys | None = None
-) -> tuple[Tensor, Tensor]:
-    """``log sum_j exp(rows_i · columns_j)`` for every row i, and the same for every column.
-
-    The matrix of products is symmetric if both sides are the same rows; then only its upper
-    triangle is computed, and a tile serves its rows and its columns. Memory grows with the number
-    of rows, not with its square.
-
-    Args:
-        rows: ``(n_rows, d)``, float32 or float64.
-        columns: ``(n_columns, d)``; None for the rows themselves.
-        keys: A row and a column with the same key are left out of each other's sum. A sum over
-            nothing is ``-inf``.
-
-    Returns:
-        ``(n_rows,)`` and ``(n_columns,)``; the same tensor twice if ``columns`` is None.
-
-    Example:
-        Two rows at a right angle: ``log(e + 1)`` each.
-
-        >>> tiled_log_sums(torch.eye(2))[0]
-        tensor([1.3133, 1.3133])
-    """
-    if keys is None or keys.are_rising():
-        return _in_order(rows, columns, keys)
-    orders = [of_side.argsort() for of_side in keys]
-    found = _in_order(
-        rows[orders[0]],
-        None if columns is None else columns[orders[1]],
-        Keys(*(of_side[order] for of_side, order in zip(keys, orders, strict=True))),
-    )
-    of_rows, of_columns = (z[order.argsort()] for z, order in zip(found, orders, strict=True))
-    return of_rows, of_columns
-
-
-def _in_order(rows: Tensor, columns: Tensor | None, keys: Keys | None) -> tuple[Tensor, Tensor]:
-    for side in (rows, rows if columns is None else columns):
-        # Torch would take the derivative of an operator of our own for zero.
-        if forward_ad.unpack_dual(side).tangent is not None:
-            raise NotImplementedError("sums in tiles have no forward-mode gradient; use backward")
-    learns = rows.requires_grad or (columns is not None and columns.requires_grad)
-    of_rows, of_columns, _ = _sums(
-        rows, columns, *(keys or (None, None)), learns and torch.is_grad_enabled()
-    )
-    return of_rows, of_rows if columns is None else of_columns
-
-
-def _compute_sums(
-    rows: Tensor,
-    columns: Tensor | None,
-    row_keys: Tensor | None,
-    column_keys: Tensor | None,
-    keep: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    product = TiledProduct(rows, columns, _keys(row_keys, column_keys))
-    shift = smallest_shift(product)
-    of_rows, of_columns, kept = fixed_log_sums(product, shift, keep=keep)
-    if not is_safe(product, shift, of_rows, of_columns):
-        of_rows, of_columns = online_log_sums(product)
-    return of_rows, rows.new_empty(0) if columns is None else of_columns, kept
-
-
-def _compute_gradients(
-    rows: Tensor,
-    columns: Tensor | None,
-    row_keys: Tensor | None,
-    column_keys: Tensor | None,
-    of_rows: Tensor,
-    of_columns: Tensor,
-    kept: Tensor,
-    row_gradient: Tensor,
-    column_gradient: Tensor,
-    wanted: Sequence[bool],
-) -> tuple[Tensor, Tensor]:
-    product = TiledProduct(rows, columns, _keys(row_keys, column_keys))
-    to_rows, to_columns = _room_for_gradients(rows, columns, wanted)
-    if columns is None:
-        of_columns, column_gradient, to_columns = of_rows, row_gradient, to_rows
-    shift = smallest_shift(product)
-    if is_safe(product, shift, of_rows, of_columns):
-        row_scale = row_gradient * (shift - of_rows).exp()
-        column_scale = column_gradient * (shift - of_columns).exp()
-        weights = fixed_weights(product, shift, kept, row_scale, column_scale)
-    else:
-        weights = online_weights(product, of_rows, of_columns, row_gradient, column_gradient)
-    for tile, weight in weights:
-        if wanted[0]:
-            to_rows[tile.rows].addmm_(weight, product.columns[tile.columns])
-        if wanted[1] and tile.is_mirrored:
-            to_columns[tile.columns].addmm_(weight.T, product.rows[tile.rows])
-    return to_rows, rows.new_empty(0) if columns is None else to_columns
-
-
-def _room_for_gradients(
-    rows: Tensor, columns: Tensor | None, wanted: Sequence[bool]
-) -> tuple[Tensor, Tensor]:
-    to_rows = torch.zeros_like(rows) if wanted[0] else rows.new_empty(0)
-    if columns is None or not wanted[1]:
-        return to_rows, rows.new_empty(0)
-    return to_rows, torch.zeros_like(columns)
-
-
-def _keys(of_rows: Tensor | None, of_columns: Tensor | None) -> Keys | None:
-    return None if of_rows is None or of_columns is None else Keys(of_rows, of_columns)
-
-
-def _shapes_of_sums(
-    rows: Tensor,
-    columns: Tensor | None,
-    row_keys: Tensor | None,
-    column_keys: Tensor | None,
-    keep: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    n_columns = None if columns is None else len(columns)
-    size = tile_size(len(rows), on_cpu=rows.device.type == "cpu")
-    found = tiles(len(rows), n_columns, size=size)
-    n_entries = n_kept(found, itemsize=rows.itemsize) if keep else 0
-    return rows.new_empty(len(rows)), rows.new_empty(n_columns or 0), rows.new_empty(n_entries)
-
-
-def _shapes_of_gradients(
-    rows: Tensor,
-    columns: Tensor | None,
-    *others: Any,  # noqa: ANN401
-) -> tuple[Tensor, Tensor]:
-    *_, wanted = others
-    return _room_for_gradients(rows, columns, wanted)
-
-
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ANN401
-    *tensors, _ = inputs
-    ctx.save_for_backward(*tensors, *output)
-    # The kept tiles have no gradient: no zeros for them.
-    ctx.set_materialize_grads(False)
-
-
-def _backward(
-    ctx: Any,  # noqa: ANN401
-    row_gradient: Tensor | None,
-    column_gradient: Tensor | None,
-    _: None,
-) -> tuple[Tensor | None, ...]:
-    rows, columns, row_keys, column_keys, of_rows, of_columns, kept = ctx.saved_tensors
-    of_pair = ctx.needs_input_grad[:2]
-    to_rows, to_columns = _gradients(
-        rows,
-        columns,
-        row_keys,
-        column_keys,
-        of_rows,
-        of_columns,
-        kept,
-        torch.zeros_like(of_rows) if row_gradient is None else row_gradient,
-        torch.zeros_like(of_columns) if column_gradient is None else column_gradient,
-        # A tile of the triangle also gives to the rows that are its columns.
-        [of_pair[0], of_pair[0] if columns is None else of_pair[1]],
-    )
-    return to_rows if of_pair[0] else None, to_columns if of_pair[1] else None, None, None, None
-
-
-# Operators of their own: torch.compile calls them without looking inside.
-_sums = torch.library.custom_op("nonneg::log_sums", _compute_sums, mutates_args=())
-_gradients = torch.library.custom_op(
-    "nonneg::log_sums_gradients", _compute_gradients, mutates_args=()
-)
-_sums.register_fake(_shapes_of_sums)
-_gradients.register_fake(_shapes_of_gradients)
-_sums.register_autograd(_backward, setup_context=_remember)

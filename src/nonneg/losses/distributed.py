@@ -11,8 +11,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from nonneg.losses.checks import check_pairs, check_two_views
+from nonneg.losses.checks import check_pairs, check_temperature, check_two_views
 from nonneg.losses.info_nce import (
+    NEGATIVES,
+    SAME_GROUP,
     PairRows,
     anchor_losses,
     info_nce,
@@ -20,6 +22,7 @@ from nonneg.losses.info_nce import (
     scaled_pairs,
 )
 from nonneg.losses.spectral import spectral_contrastive
+from nonneg.metrics.inputs import checked_choice
 from nonneg.rows import at_least_float32
 
 
@@ -184,7 +187,10 @@ def info_nce_across(
         )
     check_two_views(z_a, z_b, n_processes=dist.get_world_size())
     check_same_shapes(z_a)
+    check_temperature(temperature)
     check_pairs(len(z_a), weights=weights, groups=groups)
+    checked_choice(negatives, NEGATIVES, "negatives")
+    checked_choice(same_group, SAME_GROUP, "same_group")
     with torch.autocast(z_a.device.type, enabled=False):
         own = scaled_pairs(z_a, z_b, temperature=temperature, groups=groups)
         everyone = _of_all_processes(own)
