@@ -1,6 +1,7 @@
 """The penalty of a probe, chosen on samples left out, and the folds that leave them out."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,8 @@ def stratified_draw(targets: Tensor, rate: float, *, seed: int) -> tuple[Tensor,
     """The numbers of the other samples and of the drawn ones, both in order.
 
     Of each class the nearest whole number to its share is drawn, at least one, but never all: a
-    class of one sample gives none.
+    class of one sample gives none. (``StratifiedShuffleSplit`` may draw nothing of a small class,
+    or all of it, and refuses classes of one sample.)
 
     Args:
         targets: Class numbers 0 … c-1, ``(n,)``, on the CPU.
@@ -63,28 +65,35 @@ def stratified_draw(targets: Tensor, rate: float, *, seed: int) -> tuple[Tensor,
 
 
 def stratified_folds(targets: Tensor, n_folds: int, *, seed: int) -> list[tuple[Tensor, Tensor]]:
-    """For each fold, the numbers of the other samples and of its own.
+    """For each fold, the numbers of the other samples and of its own, in order.
 
-    The samples of each class are dealt in turn, so that no fold holds all of a class; the only
-    sample of a class is in no fold. Folds that get no sample are left out.
+    scikit-learn's ``StratifiedKFold``: no fold holds all of a class. The only sample of a class is
+    in no fold, and there are no more folds than the largest class has samples.
 
     Args:
         targets: Class numbers 0 … c-1, ``(n,)``, on the CPU.
         n_folds: At least 2.
-        seed: Of the dealing.
+        seed: Of the shuffling.
 
     Example:
         >>> folds = stratified_folds(torch.tensor([0, 0, 1, 1, 2]), 2, seed=0)
         >>> [(len(rest), len(own)) for rest, own in folds]
         [(3, 2), (3, 2)]
     """
-    place, count = _places(targets, seed)
-    # Each class begins where the last one ended, so that small classes do not crowd one fold.
+    from sklearn.model_selection import StratifiedKFold  # slow to import, and needed here only
+
     sizes = torch.bincount(targets)
-    first = sizes.cumsum(0) - sizes
-    fold = ((place + first[targets]) % n_folds).where(count > 1, -1)
-    pairs = [((fold != k).nonzero()[:, 0], (fold == k).nonzero()[:, 0]) for k in range(n_folds)]
-    return [(rest, own) for rest, own in pairs if len(own)]
+    n_folds = min(n_folds, int(sizes.max()))
+    if n_folds < 2:
+        return []
+    several = (sizes[targets] > 1).nonzero()[:, 0]  # samples that are not the only one of a class
+    split = StratifiedKFold(n_folds, shuffle=True, random_state=seed % 2**32)
+    with warnings.catch_warnings():
+        # A class of fewer samples than folds is left out in some of them only, as it should be.
+        warnings.filterwarnings("ignore", message="The least populated class in y")
+        parts = [several[own] for _, own in split.split(several, targets[several])]
+    everyone = torch.arange(len(targets))
+    return [(everyone[~torch.isin(everyone, own)], own) for own in parts]
 
 
 def balanced_draw(targets: Tensor, rate: float, *, seed: int) -> Tensor:
