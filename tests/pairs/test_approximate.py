@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nonneg.metrics.inputs import unit_rows
 from nonneg.pairs import nearest_neighbors, neighbours
+from nonneg.rows import unit_rows
 
 
 def clustered(n, n_kinds, n_columns=16, spread=0.5, seed=0):

@@ -1,7 +1,8 @@
-"""How are commands started and how do they fail? With one sentence, unless asked for more."""
+"""The command line: how commands are registered, started, and fail with one sentence."""
 
 import inspect
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -100,6 +101,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
+    else:
+        warnings.showwarning = _say_warning
     try:
         app()
     except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
@@ -109,6 +112,13 @@ def main() -> None:
             f"[bold red]error:[/] {escape(_sentence(error))}", highlight=False, soft_wrap=True
         )
         sys.exit(1)
+
+
+def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one line, without the place in the code that Python would name."""
+    Console(stderr=True).print(
+        f"[yellow]warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True
+    )
 
 
 def _sentence(error: Exception) -> str:

@@ -9,11 +9,10 @@ from nonneg.data.official import (
     CoarseArrayData,
     cifar10,
     cifar100,
-    data_folder,
     idx_images,
     read_idx,
 )
-from nonneg.data.sources import digits, is_own_file, load, names
+from nonneg.data.sources import data_folder, digits, is_own_file, load, names
 from nonneg.data.sprites import SpriteArray, Sprites, sprite_factors, sprite_numbers
 from nonneg.data.vectors import VectorData, read_vectors
 

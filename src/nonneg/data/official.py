@@ -1,7 +1,6 @@
 """The official files of known data sets: MNIST and its siblings, CIFAR-10 and CIFAR-100."""
 
 import gzip
-import os
 import zlib
 from dataclasses import dataclass
 from math import prod
@@ -14,16 +13,6 @@ from torch import Tensor
 from nonneg.data.dataset import ArrayData, of_split
 
 DATA_DIR_VARIABLE = "NONNEG_DATA"
-
-
-def data_folder(data_dir: str | Path | None = None) -> Path:
-    """Where data sets are looked for: the argument, else ``NONNEG_DATA``, else ``~/.cache/nonneg``.
-
-    Example:
-        >>> data_folder("sets").name
-        'sets'
-    """
-    return Path(data_dir or os.environ.get(DATA_DIR_VARIABLE) or "~/.cache/nonneg").expanduser()
 
 
 def official_files(

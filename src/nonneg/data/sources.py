@@ -1,5 +1,6 @@
 """Data by name or path: one table, and one function that reads any of it."""
 
+import os
 from collections.abc import Callable
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -10,7 +11,7 @@ import torch
 from nonneg.data.arrays import read_array
 from nonneg.data.dataset import ArrayData, Data, of_split
 from nonneg.data.folder import ImageFolder
-from nonneg.data.official import cifar10, cifar100, data_folder, idx_images
+from nonneg.data.official import DATA_DIR_VARIABLE, cifar10, cifar100, idx_images
 from nonneg.data.sprites import sprite_split
 from nonneg.data.vectors import read_vectors
 
@@ -72,6 +73,16 @@ _KNOWN: dict[str, Callable[[str, Path, int], Data]] = {
         folder / "imagenet100", split=split, image_size=image_size
     ),
 }
+
+
+def data_folder(data_dir: str | Path | None = None) -> Path:
+    """Where data sets are looked for: the argument, else ``NONNEG_DATA``, else ``~/.cache/nonneg``.
+
+    Example:
+        >>> data_folder("sets").name
+        'sets'
+    """
+    return Path(data_dir or os.environ.get(DATA_DIR_VARIABLE) or "~/.cache/nonneg").expanduser()
 
 
 def names() -> tuple[str, ...]:

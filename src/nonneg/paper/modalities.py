@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg import metrics
-from nonneg.data.official import data_folder
+from nonneg.data.sources import data_folder
 from nonneg.estimators.cross import CrossNCL
 from nonneg.estimators.graph import GraphNCL
 from nonneg.estimators.ncl import NCL
