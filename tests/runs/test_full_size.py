@@ -33,7 +33,10 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("preset", ["cifar10", "cifar100", "imagenet100"])
 def test_the_same_command_serves_the_large_presets(preset, folder, tmp_path):
-    changes = [part for change in (f"data.name={folder}", *FEW) for part in ("--set", change)]
+    # One of them with the width that it has.
+    width = () if preset == "imagenet100" else ("encoder.backbone.width=8",)
+    changes = [f"data.name={folder}", *FEW, *width]
+    changes = [part for change in changes for part in ("--set", change)]
     places = ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "results")]
     result = CliRunner().invoke(
         app, ["reproduce", "properties", "--preset", preset, "--seeds", "1", *changes, *places]
