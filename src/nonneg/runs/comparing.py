@@ -21,7 +21,6 @@ from nonneg.runs.experiment import method
 from nonneg.runs.record import RunRecord, check_is_described, read_run
 from nonneg.settings import differences
 
-
 @dataclass(frozen=True)
 class Published:
     """A figure of the paper, as a share, with its spread where one is given."""
@@ -102,14 +101,14 @@ class Difference:
         mean: Of the paired differences.
         std: Theirs; None for a single pair.
         n: Pairs.
-        is_sure: Whether the 95 % interval of the mean (Student's t) leaves zero out; never with
-            fewer than three pairs.
+        is_significant: Whether the 95 % interval of the mean (Student's t) leaves zero out; never
+            with fewer than three pairs.
     """
 
     mean: float
     std: float | None
     n: int
-    is_sure: bool
+    is_significant: bool
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,8 @@ class ComparedFigure:
         higher_is_better: The direction.
         spreads: By group; None where no run of the group has the figure.
         differences: By group, against the first; None where there are no pairs.
-        winner: The group that is surely better than the first, or the first where it is surely
-            better than all others; None where the spread does not allow a word.
+        winner: The group that is significantly better than the first, or the first where it
+            is significantly better than all others; None where the spread does not allow a word.
         nulls: By group, what chance gives, such as permuted labels, in the mean over seeds; None
             where the figure has none.
     """
@@ -137,7 +136,7 @@ class ComparedFigure:
     nulls: dict[str, float | None]
 
 
-def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure]:
+def comparison_rows(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure]:
     """Every figure of some groups of runs, side by side.
 
     Args:
@@ -147,7 +146,7 @@ def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure
     Example:
         >>> cl = {seed: {"probe": Figure(0.80 + seed / 100, True)} for seed in range(3)}
         >>> ncl = {seed: {"probe": Figure(0.82 + seed / 99, True)} for seed in range(3)}
-        >>> row, = compared({"CL": cl, "NCL": ncl})
+        >>> row, = comparison_rows({"CL": cl, "NCL": ncl})
         >>> row.winner, round(row.differences["NCL"].mean, 4), row.differences["NCL"].n
         ('NCL', 0.0201, 3)
     """
@@ -155,10 +154,10 @@ def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure
     for runs in groups.values():
         for figures in runs.values():
             names |= figures
-    return [_compared_figure(name, figure, groups) for name, figure in names.items()]
+    return [_comparison_row(name, figure, groups) for name, figure in names.items()]
 
 
-def _compared_figure(
+def _comparison_row(
     name: str, example: Figure, groups: Mapping[str, Mapping[int, Figures]]
 ) -> ComparedFigure:
     values = {group: _values(name, runs) for group, runs in groups.items()}
@@ -198,12 +197,12 @@ def _difference(first: Mapping[int, float], other: Mapping[int, float]) -> Diffe
     if not paired:
         return None
     mean, std, n = statistics.fmean(paired), _std(paired), len(paired)
-    is_sure = False
+    is_significant = False
     if n >= MIN_PAIRS:
         assert std is not None
         half_width = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * std / n**0.5
-        is_sure = bool(abs(mean) > half_width)
-    return Difference(mean, std, n, is_sure)
+        is_significant = bool(abs(mean) > half_width)
+    return Difference(mean, std, n, is_significant)
 
 
 def _winner(
@@ -214,7 +213,7 @@ def _winner(
     gains = {
         group: (found.mean if higher_is_better else -found.mean)
         for group, found in differences.items()
-        if found is not None and found.is_sure
+        if found is not None and found.is_significant
     }
     if any(gain > 0 for gain in gains.values()):
         return max(gains, key=lambda group: gains[group])
@@ -250,6 +249,18 @@ class Comparison:
     published: dict[str, dict[str, Published]]
     differing: list[str]
 
+    @property
+    def fewest_pairs(self) -> int:
+        """Of all figures that a group and the first one have both, the fewest seeds in common."""
+        first, *others = (group.name for group in self.groups)
+        pairs = (
+            0 if (difference := row.differences[name]) is None else difference.n
+            for row in self.figures
+            for name in others
+            if row.spreads[first] and row.spreads[name]
+        )
+        return min(pairs, default=0)
+
 
 def compare_runs(folders: Sequence[str | Path], *, split: str = "test") -> Comparison:
     """Evaluated runs side by side.
@@ -272,7 +283,7 @@ def compare_runs(folders: Sequence[str | Path], *, split: str = "test") -> Compa
     groups = _groups(runs, evaluations)
     return Comparison(
         groups=groups,
-        figures=compared(
+        figures=comparison_rows(
             {g.name: {seed: figures for seed, (_, figures) in g.runs.items()} for g in groups}
         ),
         published=_published(name, groups),
