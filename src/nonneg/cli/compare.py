@@ -9,13 +9,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from nonneg.evaluation.figure import number_text
+from nonneg.evaluation.published import Published
 from nonneg.metrics.figures import shown_kind
 from nonneg.runs.comparing import (
     MIN_PAIRS,
     ComparedFigure,
     Comparison,
     Difference,
-    Published,
     Spread,
     compare_runs,
 )
