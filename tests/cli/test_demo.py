@@ -17,7 +17,7 @@ QUICK = [
 
 def test_the_demo_ends_with_the_atlas_of_both_runs(nonneg, tmp_path):
     quick = read_experiment("digits", QUICK)
-    with patch("nonneg.cli.demo.read_experiment", lambda _: quick):
+    with patch("nonneg.report.demo.read_experiment", lambda _: quick):
         ended = nonneg("demo", "--out", tmp_path / "demo")
     assert ended.returncode == 0, ended.stderr
     assert "class consistency (≥ 20 active)" in ended.stdout
@@ -29,7 +29,10 @@ def test_the_demo_ends_with_the_atlas_of_both_runs(nonneg, tmp_path):
     summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
     figures = {row["key"]: row["cells"] for row in content["figures"]}
     for method in ("CL", "NCL"):
-        found = figures["probe_hidden"][method]["value"]
-        assert found == summary[method]["probe_accuracy"]
-        assert figures["sparsity"][method]["value"] == summary[method]["sparsity"]
+        run = tmp_path / "demo" / f"digits-{method.lower()}"
+        evaluated = json.loads((run / "evaluation.json").read_text())
+        for section, key in (("probe", "probe_hidden"), ("properties", "top20_purity")):
+            found = evaluated["sections"][section]["figures"][key]
+            assert summary[method][key] == found
+            assert figures[key][method]["value"] == found["value"]
     assert not any("evaluate" in note for note in content["notes"])

@@ -70,7 +70,7 @@ def test_all_sections_that_apply_are_measured_and_the_rest_says_why(nonneg, run)
     assert set(found["skipped"]) == {"hierarchy", "classification", "transfer", "factors"}
     assert "not measured: factors: the factors behind digits are not known" in ended.stdout
     assert "name one with --transfer-to" in ended.stdout
-    assert "robust_corruption" in ended.stdout
+    assert "probe, corrupted" in ended.stdout
     assert "severity" not in ended.stdout
     assert found["data"]["test"] == {"name": "digits", "n_samples": 360}
     section = found["sections"]["robustness"]
@@ -188,7 +188,7 @@ def test_comparing_groups_by_method_and_pairs_by_seed(nonneg, runs):
     assert f"{mean:.2f} ±" in lines["sparsity"]
     assert {"class consistency (all alive)", "class consistency (≥ 20 active)"} <= lines.keys()
     shown = [line.split("│")[1:4] for line in ended.stdout.splitlines() if "│" in line]
-    place = next(at for at, cells in enumerate(shown) if "top20_purity" in cells[0])
+    place = next(at for at, cells in enumerate(shown) if "top-20 purity" in cells[0])
     assert shown[place + 1][0].strip() == "by chance"
     figures = [evaluation(r)["sections"]["properties"]["figures"]["top20_purity"] for r in runs]
     null = sum(figure["beside"]["null"] for figure in figures[:3]) / 3
@@ -201,7 +201,7 @@ def test_a_comparison_of_two_runs_names_no_winner(nonneg, runs):
     assert ended.returncode == 0, ended.stderr
     assert "some figures have 1 paired seed only: too few to name a winner" in ended.stdout
     assert "*" not in ended.stdout
-    assert "top20_purity" in ended.stdout
+    assert "top-20 purity" in ended.stdout
     assert "sparsity" not in ended.stdout
 
 

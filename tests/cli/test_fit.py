@@ -206,8 +206,8 @@ def test_without_labels_all_but_what_needs_them(nonneg, place, tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert "not measured: probe: x.npy has no labels" in ended.stdout
     assert "not measured: hierarchy: x.npy has no labels" in ended.stdout
-    line = next(line for line in ended.stdout.splitlines() if "top20_purity" in line)
-    assert " ".join(line.split()) == "top20_purity – because x.npy has no labels"
+    line = next(line for line in ended.stdout.splitlines() if "top-20 purity" in line)
+    assert " ".join(line.split()) == "top-20 purity – because x.npy has no labels"
     assert (folder / "ranking.json").exists()
 
 

@@ -208,7 +208,7 @@ def test_images_with_captions(nonneg, vectors):
     assert content["about"] == ["5 images × 5 features of Z.npz.", "3 captions of T.npz."]
     images, captions = content["sides"]
     assert (images["kind"], images["texts"]) == ("image", None)
-    assert images["sprites"]["width"] == 8
+    assert images["image_sheets"]["width"] == 8
     assert (captions["kind"], captions["texts"]) == ("caption", ["a", "b", "c"])
 
 
@@ -220,7 +220,7 @@ def test_images_of_a_folder_come_in_the_order_of_their_names(nonneg, tmp_path):
     ended = nonneg("report", tmp_path / "Z.npz", "--images", tmp_path / "pictures")
     assert ended.returncode == 0, ended.stderr
     side = content_of(tmp_path / "Z.html")["sides"][0]
-    assert side["sprites"]["width"] == 128
+    assert side["image_sheets"]["width"] == 128
     assert side["ids"] == ["a.png", "b.png", "c.png"]
     (tmp_path / "ids.txt").write_text("x\ny\nz\n")
     options = ["--images", tmp_path / "pictures", "--ids", tmp_path / "ids.txt"]

@@ -82,7 +82,7 @@ def subject(tmp_path):
         SETTINGS,
         pairs=views,
         temperature=0.2,
-        elsewhere=(bars(seed=2), bars(seed=3)),
+        transfer=(bars(seed=2), bars(seed=3)),
         view=views.one_view,
         folder=tmp_path / "fine-tune",
     )
@@ -128,7 +128,7 @@ def test_probes_learn_from_as_many_samples_as_wished(subject):
         found, whole = (SECTIONS[name](s, lambda _: None) for s in (few, subject))
         assert found[f"{name}_hidden"].beside["n_train"] == 50
         assert whole[f"{name}_hidden"].beside["n_train"] == 120
-    shown = few.shown.fetch(torch.arange(50)).flatten(1)
+    shown = few.train_part.fetch(torch.arange(50)).flatten(1)
     assert len(shown.unique(dim=0)) == 50  # fifty different ones, all of the training set
     assert all((subject.train.inputs.flatten(1) == one).all(dim=1).any() for one in shown)
 
@@ -233,7 +233,7 @@ def test_of_a_classifier_the_class_features_are_measured(subject, loss, reads):
     """What the head multiplies with its weights, rectified where the loss does so."""
     classifier = Classifier(subject.encoder, 4, loss=loss, reads=reads)
     torch.nn.init.normal_(classifier.head.weight, generator=torch.Generator().manual_seed(0))
-    known = replace(subject, classifier=classifier).new
+    known = replace(subject, classifier=classifier).known_test
     plain = getattr(subject.encoder.encode(subject.test), reads)
     expected = plain.clamp(min=0) if loss == "nonneg_ce" else plain
     assert torch.equal(known.encoded.features, expected)
@@ -323,5 +323,5 @@ def test_large_images_are_made_small_where_inputs_are_compared(subject):
     found = {}
     for data in (subject.test, large):
         figures = SECTIONS["properties"](replace(subject, test=data), lambda _: None)
-        found[data.sample_shape[1]] = figures["monosemanticity_inputs"].beside["reference"]
+        found[data.sample_shape[1]] = figures["monosemanticity"].beside["reference"]
     assert found == {12: "raw inputs", 48: "inputs at 32 × 32"}

@@ -90,7 +90,7 @@ def test_a_feature_behind_a_shut_gate_is_not_chosen():
 
 def test_transfer_is_measured_where_another_set_is_given():
     assert table()[0].transfer is None
-    rows = {row.ranking: row for row in table(elsewhere=(planted(seed=2), planted(seed=3)))}
+    rows = {row.ranking: row for row in table(transfer=(planted(seed=2), planted(seed=3)))}
     assert rows["all"].transfer == 1.0
     assert rows["random"].transfer_std > 0
 

@@ -49,7 +49,7 @@ def test_figures_are_those_of_the_metrics(world, tmp_path):
     assert found["sparsity"] == pytest.approx(metrics.sparsity(Z).value)
     assert found["correlation"] == pytest.approx(metrics.feature_correlation(Z).value)
     assert found["effective_rank"] == pytest.approx(metrics.effective_rank(Z).value)
-    assert found["top_purity"] == pytest.approx(metrics.top_purity(Z, y).value)
+    assert found["top20_purity"] == pytest.approx(metrics.top_purity(Z, y).value)
     consistency = metrics.class_consistency(Z, y, min_active=20)
     assert found["class_consistency_min20"] == pytest.approx(consistency.value)
     titles = {row["key"]: row["title"] for row in content["figures"]}
@@ -206,7 +206,7 @@ def test_what_is_known_of_a_run_is_told(tmp_path):
     assert content["training"] == [
         {"key": "loss", "title": "Loss", "lines": {"NCL": [[1, 2.0], [2, 1.0]]}, "collapse": 3.0}
     ]
-    assert content["figures"][-1]["title"] == "Linear probe, hidden layer"
+    assert content["figures"][-1]["title"] == "Linear probe (hidden)"
 
 
 def test_ten_thousand_samples_with_images_stay_small(tmp_path):

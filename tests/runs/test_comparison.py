@@ -6,7 +6,7 @@ import random
 import pytest
 
 from nonneg.evaluation.figure import Figure
-from nonneg.runs.comparing import _the_same, compared
+from nonneg.runs.comparing import _the_same, comparison_rows
 
 
 def group(values, **facts):
@@ -15,7 +15,7 @@ def group(values, **facts):
 
 def row(first, second, higher_is_better=True):
     facts = {"higher_is_better": higher_is_better}
-    (only,) = compared({"CL": group(first, **facts), "NCL": group(second, **facts)})
+    (only,) = comparison_rows({"CL": group(first, **facts), "NCL": group(second, **facts)})
     return only
 
 
@@ -50,7 +50,7 @@ def test_fewer_than_three_pairs_have_no_winner(n):
 def test_only_shared_seeds_are_paired():
     cl = {seed: {"probe": Figure(0.1 * seed, True)} for seed in (0, 1, 2)}
     ncl = {seed: {"probe": Figure(0.1 * seed + 0.5, True)} for seed in (1, 2, 3)}
-    (found,) = compared({"CL": cl, "NCL": ncl})
+    (found,) = comparison_rows({"CL": cl, "NCL": ncl})
     assert found.differences["NCL"].n == 2
     assert found.differences["NCL"].mean == pytest.approx(0.5)
 
@@ -58,7 +58,7 @@ def test_only_shared_seeds_are_paired():
 def test_a_figure_that_one_group_lacks():
     cl = {0: {"probe": Figure(0.1, True)}}
     ncl = {0: {"probe": Figure(0.2, True), "sepin": Figure(3.0, True)}}
-    found = {r.name: r for r in compared({"CL": cl, "NCL": ncl})}
+    found = {r.name: r for r in comparison_rows({"CL": cl, "NCL": ncl})}
     assert found["sepin"].spreads["CL"] is None
     assert found["sepin"].differences["NCL"] is None
     assert found["sepin"].winner is None
@@ -73,7 +73,7 @@ def test_what_could_not_be_measured_is_left_out():
 def test_nulls_are_the_mean_over_the_seeds_that_have_one():
     cl = {seed: {"purity": Figure(0.5, beside={"null": null})} for seed, null in enumerate((1, 2))}
     ncl = {0: {"purity": Figure(0.5, beside={"null": None})}, 1: {"purity": Figure(0.5)}, 2: {}}
-    (found,) = compared({"CL": cl, "NCL": ncl})
+    (found,) = comparison_rows({"CL": cl, "NCL": ncl})
     assert found.nulls == {"CL": 1.5, "NCL": None}
 
 
@@ -91,10 +91,10 @@ def test_the_best_of_several_groups_is_marked_and_the_first_only_if_it_beats_all
     first = group([0.5, 0.6, 0.7], **facts)
     better, best = group([0.6, 0.7, 0.801], **facts), group([0.8, 0.9, 1.001], **facts)
     worse = group([0.4, 0.5, 0.601], **facts)
-    assert compared({"CL": first, "a": better, "b": best})[0].winner == "b"
-    assert compared({"CL": first, "a": worse})[0].winner == "CL"
+    assert comparison_rows({"CL": first, "a": better, "b": best})[0].winner == "b"
+    assert comparison_rows({"CL": first, "a": worse})[0].winner == "CL"
     unsure = group([0.4, 0.9, 0.6], **facts)
-    assert compared({"CL": first, "a": worse, "b": unsure})[0].winner is None
+    assert comparison_rows({"CL": first, "a": worse, "b": unsure})[0].winner is None
 
 
 def test_runs_are_compared_on_one_set_only():

@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nonneg.cli.outputs import figure_name
-from nonneg.evaluation.figure import shown
+from nonneg.evaluation.figure import number_text
+from nonneg.evaluation.published import Published
+from nonneg.metrics.figures import shown_kind
 from nonneg.runs.comparing import (
     MIN_PAIRS,
     ComparedFigure,
     Comparison,
     Difference,
-    Published,
     Spread,
     compare_runs,
 )
@@ -48,7 +48,7 @@ def compare(
             markup=False,
             soft_wrap=True,
         )
-    n_pairs = _fewest_pairs(comparison)
+    n_pairs = comparison.fewest_pairs
     if n_pairs < MIN_PAIRS:
         few = ("have no paired seeds", "have 1 paired seed only", "have 2 paired seeds only")
         console.print(
@@ -57,18 +57,6 @@ def compare(
             style="yellow",
             soft_wrap=True,
         )
-
-
-def _fewest_pairs(comparison: Comparison) -> int:
-    """Of all figures that a group and the first one have both, the fewest seeds in common."""
-    first, *others = (group.name for group in comparison.groups)
-    pairs = (
-        0 if (difference := row.differences[name]) is None else difference.n
-        for row in comparison.figures
-        for name in others
-        if row.spreads[first] and row.spreads[name]
-    )
-    return min(pairs, default=0)
 
 
 def _table(comparison: Comparison, only: str | None) -> Table:
@@ -86,7 +74,7 @@ def _table(comparison: Comparison, only: str | None) -> Table:
     rows = [
         row
         for row in comparison.figures
-        if only is None or only in row.name or only in figure_name(row.name)
+        if only is None or only in row.name or only in shown_kind(row.name).title
     ]
     if not rows:
         raise ValueError(f"no figure has {only!r} in its name")
@@ -96,9 +84,9 @@ def _table(comparison: Comparison, only: str | None) -> Table:
         if has_paper:
             published = comparison.published.get(row.name, {})
             cells.append(" / ".join(_paper(published.get(name)) for name in names))
-        table.add_row(figure_name(row.name), *cells)
+        table.add_row(shown_kind(row.name).title, *cells)
         if any(null is not None for null in row.nulls.values()):
-            nulls = (shown(row.nulls[name], is_rate=row.is_rate) for name in names)
+            nulls = (number_text(row.nulls[name], is_rate=row.is_rate) for name in names)
             table.add_row("  by chance", *nulls, style="dim")
     return table
 
@@ -127,7 +115,7 @@ def _difference(row: ComparedFigure, difference: Difference | None) -> str:
 def _with_std(mean: float, std: float | None, row: ComparedFigure) -> str:
     if row.is_rate:
         return f"{100 * mean:.2f}" + ("" if std is None else f" ± {100 * std:.2f}")
-    return shown(mean) + ("" if std is None else f" ± {shown(std)}")
+    return number_text(mean) + ("" if std is None else f" ± {number_text(std)}")
 
 
 def _paper(published: Published | None) -> str:

@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from nonneg.cli.outputs import figure_name
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections
-from nonneg.evaluation.figure import Figure, shown
+from nonneg.evaluation.figure import Figure, number_text
 from nonneg.evaluation.sections import SECTIONS
 from nonneg.evaluation.subject import EvaluationSettings
+from nonneg.metrics.figures import shown_kind
 from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.settings import with_overrides
 
@@ -113,7 +113,8 @@ def _table(evaluation: Evaluation, names: list[str], *, title: str) -> Table:
         if section:
             table.add_row(f"[bold]{name}[/]")
             for key, figure in section.figures.items():
-                table.add_row(figure_name(key), figure.text(), escape(_beside(figure)))
+                title = shown_kind(key, k=figure.beside.get("k")).title
+                table.add_row(title, figure.text(), escape(_beside(figure)))
             table.add_section()
     return table
 
@@ -126,7 +127,7 @@ _ONLY_IN_FILE = "severity "
 
 def _beside(figure: Figure) -> str:
     return ", ".join(
-        f"{key} {shown(value, is_rate=figure.is_rate and key in _ALSO_RATES)}"
+        f"{key} {number_text(value, is_rate=figure.is_rate and key in _ALSO_RATES)}"
         for key, value in figure.beside.items()
         if value is not None and not key.startswith(_ONLY_IN_FILE)
     )

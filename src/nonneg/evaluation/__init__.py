@@ -6,7 +6,7 @@ from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.fine_tuning import FineTuned, fine_tune
 from nonneg.evaluation.neighbours import KnnResult, knn_accuracy, knn_probe
 from nonneg.evaluation.probe.linear import LinearProbe, ProbeResult, fitted_probe, linear_probe
-from nonneg.evaluation.readability import Summary, summary
+from nonneg.evaluation.readability import readability
 from nonneg.evaluation.robustness import Robustness, robustness
 from nonneg.evaluation.sections import SECTIONS
 from nonneg.evaluation.selection import SelectionRow, selection_table
@@ -35,7 +35,6 @@ __all__ = [
     "Robustness",
     "SelectionRow",
     "Subject",
-    "Summary",
     "chosen_sections",
     "evaluate",
     "few_label_probe",
@@ -44,7 +43,7 @@ __all__ = [
     "knn_accuracy",
     "knn_probe",
     "linear_probe",
+    "readability",
     "robustness",
     "selection_table",
-    "summary",
 ]

@@ -1,4 +1,4 @@
-"""How is an evaluation carried out and kept? Section by section, in one JSON file that grows."""
+"""The evaluation of one encoder: carried out section by section, kept in one JSON file."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -11,6 +11,7 @@ from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.sections import SECTIONS
 from nonneg.evaluation.subject import NotMeasurableError, Subject
 from nonneg.io import read_json, write_json
+from nonneg.metrics.figures import current_key
 from nonneg.settings import nearest
 
 # Measured only when asked for by name: it takes as long as training.
@@ -80,7 +81,10 @@ class Evaluation:
                 name: Measured(
                     **{
                         **section,
-                        "figures": {k: Figure(**v) for k, v in section["figures"].items()},
+                        # A file of an earlier version may have figures by earlier names.
+                        "figures": {
+                            current_key(k): Figure(**v) for k, v in section["figures"].items()
+                        },
                     }
                 )
                 for name, section in values.pop("sections").items()

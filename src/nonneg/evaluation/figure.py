@@ -1,11 +1,15 @@
-"""What is written down of a measurement? A number, its direction, and what it is read against."""
+"""A figure: one number of an evaluation, its direction, and what it must be read against."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
+
+from nonneg.metrics.figures import figure_kind
 
 Beside = Mapping[str, float | int | str | None]
+# Beside a figure that has no value: the reason.
+BECAUSE = "because"
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,17 @@ class Figure:
         object.__setattr__(self, "value", _finite(self.value))
         object.__setattr__(self, "beside", {k: _finite(v) for k, v in self.beside.items()})
 
+    @classmethod
+    def of(cls, key: str, value: float | None, **beside: float | int | str | None) -> Self:
+        """The figure of a key, with the direction that :mod:`nonneg.metrics.figures` gives it.
+
+        Example:
+            >>> Figure.of("probe_hidden", 0.9, n_train=60).text()
+            '90.0 %'
+        """
+        kind = figure_kind(key)
+        return cls(value, kind.higher_is_better, kind.is_rate, beside)
+
     def as_json(self) -> dict[str, Any]:
         """Plain values, from which ``Figure(**values)`` makes it again."""
         return {
@@ -44,18 +59,20 @@ class Figure:
 
     def text(self) -> str:
         """The number as a table shows it."""
-        return shown(self.value, is_rate=self.is_rate)
+        return number_text(self.value, is_rate=self.is_rate)
 
 
 Figures = dict[str, Figure]
 
 
-def shown(value: float | int | str | None, *, is_rate: bool = False) -> str:
+def number_text(value: float | int | str | None, *, is_rate: bool = False) -> str:
     """A number in the digits that a table has room for; a dash for None.
 
     Example:
-        >>> shown(0.1234, is_rate=True), shown(0.1234), shown(1234.5), shown(None), shown(7)
-        ('12.3 %', '0.123', '1,234.5', '–', '7')
+        >>> [number_text(number) for number in (0.1234, 1234.5, None, 7)]
+        ['0.123', '1,234.5', '–', '7']
+        >>> number_text(0.1234, is_rate=True)
+        '12.3 %'
     """
     if value is None:
         return "–"

@@ -1,66 +1,164 @@
-"""Readability: sparsity, consistency and purity, with what chance would give of each."""
+"""Readability: sparsity, consistency, purity and rank, with what chance would give of each."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from nonneg import metrics
 from nonneg.data.dataset import Data
-from nonneg.encoder import Encoder
-from nonneg.evaluation.figure import Figure, Figures
-from nonneg.evaluation.neighbours import knn_accuracy
-from nonneg.evaluation.probe.linear import linear_probe
-from nonneg.evaluation.subject import AT_ONCE, NotMeasurableError, Subject, has_classes
+from nonneg.evaluation.figure import BECAUSE, Figure, Figures
+from nonneg.evaluation.subject import (
+    AT_ONCE,
+    EvaluationSettings,
+    NotMeasurableError,
+    Subject,
+    has_classes,
+)
 from nonneg.metrics.consistency import ClassConsistency
+from nonneg.metrics.inputs import FeatureLike, LabelLike
 from nonneg.metrics.purity import TopPurity
 
 # Pixels a side of the images that are compared as they are: all of 224 × 224 would fill memory.
 _SMALL = 32
-# Beside a figure that has no value: the reason.
-BECAUSE = "because"
+
+
+def readability(
+    Z: FeatureLike,
+    labels: LabelLike | None = None,
+    *,
+    because: str | None = None,
+    reference: FeatureLike | None = None,
+    reference_name: str | None = None,
+    rank: metrics.EffectiveRank | None = None,
+    settings: EvaluationSettings | None = None,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Figures:
+    """How readable features are: sparsity, dead features, consistency, purity, correlation, rank.
+
+    Args:
+        Z: Features ``(n, d)``.
+        labels: Class numbers ``(n,)``; without them nothing is said of classes.
+        because: Why there are no labels: figures of classes are then there without a value, and
+            have this beside them.
+        reference: An embedding that is trusted to tell what is alike ``(n, width)``, for
+            monosemanticity.
+        reference_name: What it is called.
+        rank: The effective rank, where it is known already: it takes longest.
+        settings: ``top``, the draws behind chance and intervals, and their seed.
+        watch: Told what is being measured.
+
+    Example:
+        >>> figures = readability([[1, 0, 0], [0, 1, 0]])
+        >>> figures["sparsity"].value, figures["alive_rate"].beside["n_dead"]
+        (0.6666666666666666, 1)
+    """
+    settings = settings or EvaluationSettings()
+    watch("sparsity")
+    sparsity = metrics.sparsity(Z)
+    n_features = sparsity.n_alive + sparsity.n_dead
+    figures = {
+        "sparsity": Figure.of("sparsity", sparsity.value, n_zero_rows=sparsity.n_zero_rows),
+        "sparsity_alive": Figure.of("sparsity_alive", sparsity.value_alive),
+        "active_per_sample": Figure.of("active_per_sample", metrics.active_per_sample(Z).value),
+        "alive_rate": Figure.of(
+            "alive_rate",
+            sparsity.n_alive / n_features,
+            n_alive=sparsity.n_alive,
+            n_dead=sparsity.n_dead,
+        ),
+    }
+    if labels is not None:
+        figures |= _of_classes(Z, labels, settings, watch)
+    elif because is not None:
+        figures |= {
+            key: Figure.of(key, None, **{BECAUSE: because}) for key in class_keys(settings.top)
+        }
+    watch("correlation and rank")
+    figures |= {
+        "correlation": Figure.of("correlation", metrics.feature_correlation(Z).value),
+        "effective_rank": Figure.of("effective_rank", (rank or metrics.effective_rank(Z)).value),
+    }
+    if reference is not None:
+        figures["monosemanticity"] = monosemanticity_figure(Z, reference, reference_name)
+    return figures
+
+
+def class_keys(top: int) -> tuple[str, ...]:
+    """The keys of the figures that need labels."""
+    return ("class_consistency", f"class_consistency_min{top}", f"top{top}_purity", "class_entropy")
+
+
+def monosemanticity_figure(Z: FeatureLike, reference: FeatureLike, name: str | None) -> Figure:
+    """How alike the samples of a feature are in a reference embedding ``(n, width)``."""
+    found = metrics.monosemanticity(Z, reference)
+    beside = {} if name is None else {"reference": name}
+    return Figure.of("monosemanticity", found.value, null=found.null, **beside)
+
+
+def _of_classes(
+    Z: FeatureLike, y: LabelLike, settings: EvaluationSettings, watch: Callable[[str], None]
+) -> Figures:
+    n, top = np.shape(y)[0], settings.top
+    chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
+    drawn = {"n_bootstrap": settings.n_bootstrap, **chance}
+    of_all, of_frequent, of_purity, of_entropy = class_keys(top)
+    watch("class consistency")
+    consistency = metrics.class_consistency(Z, y, **drawn)
+    watch("purity")
+    frequent = purity = None
+    if n > top:  # the strongest of all samples are all samples
+        frequent = metrics.class_consistency(Z, y, min_active=top, **drawn)
+        purity = metrics.top_purity(Z, y, top, **chance)
+    return {
+        of_all: Figure.of(of_all, consistency.value, **_beside(consistency)),
+        of_frequent: _figure_or_reason(of_frequent, frequent, top, n),
+        of_purity: _figure_or_reason(of_purity, purity, top, n),
+        of_entropy: Figure.of(of_entropy, metrics.class_entropy(Z, y).value),
+    }
+
+
+def _beside(found: ClassConsistency | TopPurity) -> dict[str, float | int | None]:
+    """The null, the interval where there is one, and the number of features measured."""
+    beside: dict[str, float | int | None] = {"null": found.null}
+    if isinstance(found, ClassConsistency):
+        beside["low"], beside["high"] = found.interval or (None, None)
+    return beside | {"n_features": found.averaged_over}
+
+
+def _figure_or_reason(
+    key: str, found: ClassConsistency | TopPurity | None, top: int, n: int
+) -> Figure:
+    """A figure with its null; no value, and why, where there are too few samples for one."""
+    if found is not None and found.averaged_over:
+        return Figure.of(key, found.value, **_beside(found))
+    why = f"no feature is on for {top} of the {n:,} samples"
+    if n <= top:
+        why = f"there are only {n:,} samples; it takes more than {top}"
+    return Figure.of(key, None, **{BECAUSE: why})
 
 
 def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
-    """Sparsity, dead features, class consistency, purity, correlation and rank of test features.
+    """Readability of the features of the test samples, with their inputs as the reference.
 
-    Without labels, or with one class only, those that need them have no value, and say why.
+    Without labels, or with one class only, figures that need them have no value, and say why.
     """
-    z = subject.new_encoded.features
-    watch("sparsity")
-    sparsity = metrics.sparsity(z)
-    figures: Figures = {
-        "sparsity": Figure(
-            sparsity.value, is_rate=True, beside={"n_zero_rows": sparsity.n_zero_rows}
-        ),
-        "sparsity_alive": Figure(sparsity.value_alive, is_rate=True),
-        "active_per_sample": Figure(metrics.active_per_sample(z).value),
-        "alive_rate": Figure(
-            sparsity.n_alive / z.shape[1],
-            higher_is_better=True,
-            is_rate=True,
-            beside={"n_alive": sparsity.n_alive, "n_dead": sparsity.n_dead},
-        ),
-    }
-    why = _why_no_classes(subject.test)
-    figures |= _of_classes(subject, watch) if why is None else _left_out(subject, why)
-    watch("correlation and rank")
-    reference, called = _reference(subject.test)
-    monosemanticity = metrics.monosemanticity(z, reference)
-    return figures | {
-        "correlation": Figure(metrics.feature_correlation(z).value, higher_is_better=False),
-        "effective_rank": Figure(metrics.effective_rank(z).value),
-        "monosemanticity_inputs": Figure(
-            monosemanticity.value,
-            higher_is_better=True,
-            beside={"null": monosemanticity.null, "reference": called},
-        ),
-    }
+    because = _why_no_classes(subject.test)
+    reference, name = _inputs(subject.test)
+    return readability(
+        subject.encoded_test.features,
+        subject.known_test.labels if because is None else None,
+        because=because,
+        reference=reference,
+        reference_name=name,
+        settings=subject.settings,
+        watch=watch,
+    )
 
 
-def _reference(data: Data) -> tuple[Tensor, str]:
+def _inputs(data: Data) -> tuple[Tensor, str]:
     """The inputs as they are ``(n, width)``, and their name; large images are made small first."""
     shape = data.sample_shape
     is_large = len(shape) == 3 and max(shape[1:]) > _SMALL
@@ -71,8 +169,8 @@ def _reference(data: Data) -> tuple[Tensor, str]:
         if is_large:
             inputs = F.adaptive_avg_pool2d(inputs, (height, width))
         parts.append(inputs.flatten(1))
-    called = f"inputs at {height} × {width}" if is_large else "raw inputs"
-    return torch.cat(parts), called
+    name = f"inputs at {height} × {width}" if is_large else "raw inputs"
+    return torch.cat(parts), name
 
 
 def _why_no_classes(data: Data) -> str | None:
@@ -80,54 +178,6 @@ def _why_no_classes(data: Data) -> str | None:
     if has_classes(data):
         return None
     return f"{data.name} has {'no labels' if data.labels is None else 'one class only'}"
-
-
-def _left_out(subject: Subject, why: str) -> Figures:
-    """The figures of :func:`_of_classes` without values."""
-    top = subject.settings.top
-    names = ("class_consistency", f"class_consistency_min{top}", f"top{top}_purity")
-    figures = {name: Figure(None, higher_is_better=True, beside={BECAUSE: why}) for name in names}
-    entropy = Figure(None, higher_is_better=False, beside={BECAUSE: why})
-    return figures | {"class_entropy": entropy}
-
-
-def _of_classes(subject: Subject, watch: Callable[[str], None]) -> Figures:
-    z, y, settings = subject.new.encoded.features, subject.new.labels, subject.settings
-    chance = {"n_permutations": settings.n_permutations, "random_state": settings.seed}
-    watch("class consistency")
-    consistency = metrics.class_consistency(z, y, n_bootstrap=settings.n_bootstrap, **chance)
-    watch("purity")
-    frequent = purity = None
-    if len(y) > settings.top:  # the strongest of all samples are all samples
-        frequent = metrics.class_consistency(z, y, min_active=settings.top, **chance)
-        purity = metrics.top_purity(z, y, settings.top, **chance)
-    low, high = consistency.interval or (None, None)
-    return {
-        "class_consistency": Figure(
-            consistency.value,
-            higher_is_better=True,
-            beside={
-                "null": consistency.null,
-                "low": low,
-                "high": high,
-                "n_features": consistency.averaged_over,
-            },
-        ),
-        f"class_consistency_min{settings.top}": _or_none(frequent, settings.top, len(y)),
-        f"top{settings.top}_purity": _or_none(purity, settings.top, len(y)),
-        "class_entropy": Figure(metrics.class_entropy(z, y).value, higher_is_better=False),
-    }
-
-
-def _or_none(found: ClassConsistency | TopPurity | None, top: int, n: int) -> Figure:
-    """A figure with its null; no value, and why, where there are too few samples for one."""
-    if found is None or not found.averaged_over:
-        why = f"no feature is on for {top} of the {n:,} samples"
-        if n <= top:
-            why = f"there are only {n:,} samples; it takes more than {top}"
-        return Figure(None, higher_is_better=True, beside={BECAUSE: why})
-    beside = {"null": found.null, "n_features": found.averaged_over}
-    return Figure(found.value, higher_is_better=True, beside=beside)
 
 
 def hierarchy(subject: Subject, watch: Callable[[str], None]) -> Figures:
@@ -141,89 +191,14 @@ def hierarchy(subject: Subject, watch: Callable[[str], None]) -> Figures:
     if len(subject.test) <= subject.settings.top:
         raise NotMeasurableError(f"{subject.test.name} has at most {subject.settings.top} samples")
     found = metrics.label_level(
-        subject.new.encoded.features,
-        {"coarse": coarse, "fine": subject.new.labels},
+        subject.encoded_test.features,
+        {"coarse": coarse, "fine": subject.known_test.labels},
         min_active=subject.settings.top,
         random_state=subject.settings.seed,
     )
     return {
-        f"features_{level}": Figure(float(n), beside={"n_features": found.averaged_over})
+        f"features_{level}": Figure.of(
+            f"features_{level}", float(n), n_features=found.averaged_over
+        )
         for level, n in found.n_features_at.items()
     }
-
-
-# A purity is only taken of features with at least this many active samples.
-MIN_ACTIVE = 20
-_N_VOTERS = 20
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Headline figures, each beside what it must be read against.
-
-    Consistency, purity and their nulls are NaN where there are no more than ``MIN_ACTIVE`` test
-    samples.
-    """
-
-    sparsity: float
-    """Share of entries that are zero."""
-    alive_features: int
-    n_features: int
-    consistency: float
-    """Class consistency of features with at least ``MIN_ACTIVE`` active samples."""
-    consistency_null: float
-    """The same with permuted labels."""
-    n_measured: int
-    """How many features that is."""
-    top_purity: float
-    """Share of the commonest class among the ``MIN_ACTIVE`` strongest samples of a feature."""
-    top_purity_null: float
-    knn_accuracy: float
-    """Of the features, with 20 voters; with all training samples if these are fewer."""
-    probe_accuracy: float
-    """Of a linear classifier on the hidden layer."""
-
-
-def summary(encoder: Encoder, train: Data, test: Data) -> Summary:
-    """Headline figures of an encoder on labelled data.
-
-    Args:
-        encoder: Measured in evaluation mode; left as it was.
-        train: Labelled samples for the probe and the neighbours.
-        test: Labelled samples that every figure is about.
-    """
-    if train.labels is None or test.labels is None:
-        raise ValueError(f"{test.name} has no labels; a summary needs them for train and test")
-    seen, new = encoder.encode(train), encoder.encode(test)
-    sparsity = metrics.sparsity(new.features)
-    frequent = top = None
-    if len(test) > MIN_ACTIVE:  # the strongest of all samples are all samples
-        chance = {"n_permutations": 20, "random_state": 0}
-        frequent = metrics.class_consistency(
-            new.features, test.labels, min_active=MIN_ACTIVE, **chance
-        )
-        top = metrics.top_purity(new.features, test.labels, m=MIN_ACTIVE, **chance)
-    consistency, consistency_null = _beside_chance(frequent)
-    top_purity, top_purity_null = _beside_chance(top)
-    k = min(_N_VOTERS, len(train))
-    probe = linear_probe(seen.hidden, train.labels, new.hidden, test.labels)
-    return Summary(
-        sparsity=sparsity.value,
-        alive_features=sparsity.n_alive,
-        n_features=encoder.n_features,
-        consistency=consistency,
-        consistency_null=consistency_null,
-        n_measured=0 if frequent is None else frequent.averaged_over,
-        top_purity=top_purity,
-        top_purity_null=top_purity_null,
-        knn_accuracy=knn_accuracy(seen.features, train.labels, new.features, test.labels, k=k),
-        probe_accuracy=probe.value,
-    )
-
-
-def _beside_chance(found: ClassConsistency | TopPurity | None) -> tuple[float, float]:
-    """A value and its null; NaN where nothing was measured."""
-    if found is None:
-        return float("nan"), float("nan")
-    assert found.null is not None
-    return found.value, found.null

@@ -1,4 +1,4 @@
-"""What is measured of an encoder? A table of sections, each a function of the subject."""
+"""The sections of an evaluation: each a function of the subject that gives its figures."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from nonneg import metrics
 from nonneg.data.dataset import Data
 from nonneg.evaluation.few_labels import few_label_probe
-from nonneg.evaluation.figure import Beside, Figure, Figures
+from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.fine_tuning import fine_tune
 from nonneg.evaluation.neighbours import knn_probe
 from nonneg.evaluation.probe.linear import fitted_probe
@@ -22,6 +22,7 @@ from nonneg.evaluation.subject import (
     some,
     some_data,
 )
+from nonneg.metrics.figures import figure_kind
 
 Watch = Callable[[str], None]
 Section = Callable[[Subject, Watch], Figures]
@@ -32,17 +33,16 @@ def probe(subject: Subject, watch: Watch) -> Figures:
     figures: Figures = {}
     for layer in subject.settings.probed:
         watch(f"on {layer}")
-        seen, new = (getattr(known.encoded, layer) for known in (subject.seen, subject.new))
-        fitted = fitted_probe(seen, subject.seen.labels, seed=subject.settings.seed)
-        figures[f"probe_{layer}"] = Figure(
-            fitted.accuracy(new, subject.new.labels),
-            higher_is_better=True,
-            is_rate=True,
-            beside={
-                "strength": fitted.strength,
-                "n_train": fitted.n_train,
-                "solved": "to convergence" if fitted.converged else "as far as steps allow",
-            },
+        train, test = subject.known_train, subject.known_test
+        fitted = fitted_probe(
+            getattr(train.encoded, layer), train.labels, seed=subject.settings.seed
+        )
+        figures[f"probe_{layer}"] = Figure.of(
+            f"probe_{layer}",
+            fitted.accuracy(getattr(test.encoded, layer), test.labels),
+            strength=fitted.strength,
+            n_train=fitted.n_train,
+            solved="to convergence" if fitted.converged else "as far as steps allow",
         )
     return figures
 
@@ -57,11 +57,7 @@ def classification(subject: Subject, watch: Watch) -> Figures:
     parts = torch.arange(len(test)).split(4096)
     predicted = torch.cat([subject.classifier.predict(test.fetch(part)) for part in parts])
     accuracy = float((predicted == test.labels).double().mean())
-    return {
-        "classifier": Figure(
-            accuracy, higher_is_better=True, is_rate=True, beside={"n_samples": len(test)}
-        )
-    }
+    return {"classifier": Figure.of("classifier", accuracy, n_samples=len(test))}
 
 
 def few_labels(subject: Subject, watch: Watch) -> Figures:
@@ -70,49 +66,52 @@ def few_labels(subject: Subject, watch: Watch) -> Figures:
     for rate in subject.settings.label_rates:
         watch(f"{rate:g} of the labels")
         result = few_label_probe(
-            subject.seen.encoded.hidden,
-            subject.seen.labels,
-            subject.new.encoded.hidden,
-            subject.new.labels,
+            subject.known_train.encoded.hidden,
+            subject.known_train.labels,
+            subject.known_test.encoded.hidden,
+            subject.known_test.labels,
             label_rate=rate,
             n_draws=subject.settings.n_draws,
             seed=subject.settings.seed,
         )
-        figures[f"probe_hidden_{100 * rate:g}_percent"] = Figure(
-            result.value,
-            higher_is_better=True,
-            is_rate=True,
-            beside={"std": result.std, "n_draws": result.n_draws, "n_train": result.n_labels},
+        key = f"probe_hidden_{100 * rate:g}_percent"
+        figures[key] = Figure.of(
+            key, result.value, std=result.std, n_draws=result.n_draws, n_train=result.n_labels
         )
     return figures
 
 
 def neighbours(subject: Subject, watch: Watch) -> Figures:
     """The k-NN classifier, and retrieval among the test samples."""
-    settings = subject.settings
-    new, labels = subject.new.encoded, subject.new.labels
+    settings, train = subject.settings, subject.known_train
+    test, labels = subject.known_test.encoded, subject.known_test.labels
     figures: Figures = {}
     for layer in ("features", "hidden"):
         watch(f"on {layer}")
-        queries = getattr(new, layer)
-        k = min(settings.n_voters, len(subject.seen.labels))
-        gallery = getattr(subject.seen.encoded, layer)
-        voted = knn_probe(gallery, subject.seen.labels, queries, labels, k=k)
-        figures[f"knn_{layer}"] = Figure(
-            voted.value,
-            higher_is_better=True,
-            is_rate=True,
-            beside={"k": k, "n_zero_rows": voted.n_zero_test},
+        queries = getattr(test, layer)
+        k = min(settings.n_voters, len(train.labels))
+        voted = knn_probe(getattr(train.encoded, layer), train.labels, queries, labels, k=k)
+        figures[f"knn_{layer}"] = Figure.of(
+            f"knn_{layer}", voted.value, k=k, n_zero_rows=voted.n_zero_test
         )
-        both = metrics.precision_and_map_at_k(queries, labels, subject.k)
-        for name, found in zip(("precision", "map"), both, strict=True):
-            beside: dict[str, float | None] = {"k": found.k, "n_zero_rows": found.n_zero_rows}
-            if name == "precision":
-                beside["most"] = _most_precise(labels, found.k)
-            figures[f"{name}_{layer}"] = Figure(
-                found.value, higher_is_better=True, is_rate=True, beside=beside
-            )
+        precision, average = metrics.precision_and_map_at_k(queries, labels, subject.k)
+        figures[f"precision_{layer}"] = precision_figure(f"precision_{layer}", precision, labels)
+        figures[f"map_{layer}"] = Figure.of(
+            f"map_{layer}", average.value, k=average.k, n_zero_rows=average.n_zero_rows
+        )
     return figures
+
+
+def precision_figure(key: str, found: metrics.Retrieval, labels: Tensor) -> Figure:
+    """Precision@k with what it can reach at most.
+
+    Args:
+        key: Of the figure.
+        found: The measurement.
+        labels: Of the samples it was measured on, int64 ``(n,)``.
+    """
+    most = _most_precise(labels, found.k)
+    return Figure.of(key, found.value, k=found.k, n_zero_rows=found.n_zero_rows, most=most)
 
 
 def _most_precise(labels: Tensor, k: int) -> float | None:
@@ -132,34 +131,36 @@ def sepin(subject: Subject, watch: Watch) -> Figures:
         subject.encoder, subject.pairs, samples, seed=subject.settings.seed
     )
     found = metrics.sepin(z_a, z_b, temperature=subject.temperature)
-    beside: Beside = {
-        "n_pairs": len(samples),
-        "temperature": subject.temperature,
-        "unit": "nats",
-    }
+    values = {**{f"sepin_{k}": value for k, value in found.at.items()}, "info_nce": found.info_nce}
     return {
-        f"sepin_{k}": Figure(value, higher_is_better=True, beside=beside)
-        for k, value in found.at.items()
-    } | {"info_nce": Figure(found.info_nce, higher_is_better=False, beside=beside)}
+        key: Figure.of(
+            key,
+            value,
+            n_pairs=len(samples),
+            temperature=subject.temperature,
+            unit=figure_kind(key).unit,
+        )
+        for key, value in values.items()
+    }
 
 
 def selection(subject: Subject, watch: Watch) -> Figures:
     """Probe, retrieval and transfer with some of the features."""
     settings = subject.settings
-    elsewhere = None
-    if subject.elsewhere is not None:
-        elsewhere = (
-            some(subject.seen_elsewhere, settings.selection_samples, seed=settings.seed),
-            subject.new_elsewhere,
+    transfer = None
+    if subject.transfer is not None:
+        transfer = (
+            some(subject.transfer_train, settings.selection_samples, seed=settings.seed),
+            subject.transfer_test,
         )
     rows = selection_table(
-        some(subject.seen, settings.selection_samples, seed=settings.seed),
-        subject.new,
+        some(subject.known_train, settings.selection_samples, seed=settings.seed),
+        subject.known_test,
         sizes=settings.selection,
         k=subject.k,
         n_draws=settings.n_draws,
         seed=settings.seed,
-        elsewhere=elsewhere,
+        transfer=transfer,
         watch=watch,
     )
     figures: Figures = {}
@@ -168,32 +169,35 @@ def selection(subject: Subject, watch: Watch) -> Figures:
         for task in ("probe", "retrieval", "transfer"):
             value, std = getattr(row, task), getattr(row, f"{task}_std")
             if value is not None:
-                figures[f"selection_{task}_{kept}"] = Figure(
+                key, spread = f"selection_{task}_{kept}", {"std": std}
+                figures[key] = Figure.of(
+                    key,
                     value,
-                    higher_is_better=True,
-                    is_rate=True,
-                    beside={"n_features": row.n_features}
-                    | ({"std": std} if row.ranking == "random" else {}),
+                    n_features=row.n_features,
+                    **(spread if row.ranking == "random" else {}),
                 )
     return figures
 
 
 def transfer(subject: Subject, watch: Watch) -> Figures:
     """Linear probes on another set."""
-    if subject.elsewhere is None:
+    if subject.transfer is None:
         raise NotMeasurableError("there is no other set to transfer to; name one")
-    seen, new = subject.seen_elsewhere, subject.new_elsewhere
-    note = other_size(subject.elsewhere[1], subject.encoder.sample_shape)
-    beside: Beside = {} if note is None else {"note": note}
+    train, test = subject.transfer_train, subject.transfer_test
+    name = subject.transfer[0].name
+    note = other_size(subject.transfer[1], subject.encoder.sample_shape)
     figures: Figures = {}
     for layer in subject.settings.probed:
-        watch(f"{subject.elsewhere[0].name}, {layer}")
-        fitted = fitted_probe(getattr(seen.encoded, layer), seen.labels, seed=subject.settings.seed)
-        figures[f"transfer_{layer}"] = Figure(
-            fitted.accuracy(getattr(new.encoded, layer), new.labels),
-            higher_is_better=True,
-            is_rate=True,
-            beside={"to": subject.elsewhere[0].name, "n_train": fitted.n_train, **beside},
+        watch(f"{name}, {layer}")
+        fitted = fitted_probe(
+            getattr(train.encoded, layer), train.labels, seed=subject.settings.seed
+        )
+        figures[f"transfer_{layer}"] = Figure.of(
+            f"transfer_{layer}",
+            fitted.accuracy(getattr(test.encoded, layer), test.labels),
+            to=name,
+            n_train=fitted.n_train,
+            **({} if note is None else {"note": note}),
         )
     return figures
 
@@ -219,20 +223,22 @@ def corruption(subject: Subject, watch: Watch) -> Figures:
     settings = subject.settings
     found = robustness(
         subject.encoder,
-        fitted_probe(subject.seen.encoded.hidden, subject.seen.labels, seed=settings.seed),
+        fitted_probe(
+            subject.known_train.encoded.hidden, subject.known_train.labels, seed=settings.seed
+        ),
         some_data(subject.test, settings.robustness_samples, seed=settings.seed),
         severities=settings.severities,
         seed=settings.seed,
         watch=watch,
     )
-    beside = {"clean": found.clean, "n_samples": found.n_samples}
     values = {"corruption": found.corruption, **found.drawn, **found.by_corruption}
     return {
-        f"robust_{name}": Figure(
+        f"robust_{name}": Figure.of(
+            f"robust_{name}",
             value,
-            higher_is_better=True,
-            is_rate=True,
-            beside=beside | {f"severity {k}": v for k, v in found.corrupted.get(name, {}).items()},
+            clean=found.clean,
+            n_samples=found.n_samples,
+            **{f"severity {k}": v for k, v in found.corrupted.get(name, {}).items()},
         )
         for name, value in values.items()
     }
@@ -243,23 +249,21 @@ def factors(subject: Subject, watch: Watch) -> Figures:
     table = getattr(subject.test, "factors", None)
     if table is None:
         raise NotMeasurableError(f"the factors behind {subject.test.name} are not known")
-    z, seed = subject.new.encoded.features, subject.settings.seed
+    z, seed = subject.encoded_test.features, subject.settings.seed
     watch("DCI")
     found = metrics.dci(z, table, random_state=seed)
-    figures = {
-        "dci_disentanglement": Figure(found.value, higher_is_better=True),
-        "dci_completeness": Figure(found.completeness, higher_is_better=True),
-        "dci_informativeness": Figure(found.informativeness, higher_is_better=True),
+    values = {
+        "dci_disentanglement": found.value,
+        "dci_completeness": found.completeness,
+        "dci_informativeness": found.informativeness,
     }
     watch("MIG, SAP and votes")
-    figures["mig"] = Figure(metrics.mig(z, table).value, higher_is_better=True)
-    figures["sap"] = Figure(metrics.sap(z, table).value, higher_is_better=True)
-    for name, score in (
-        ("factor_vae", metrics.factor_vae_score),
-        ("beta_vae", metrics.beta_vae_score),
-    ):
+    values |= {"mig": metrics.mig(z, table).value, "sap": metrics.sap(z, table).value}
+    figures = {key: Figure.of(key, value) for key, value in values.items()}
+    votes = {"factor_vae": metrics.factor_vae_score, "beta_vae": metrics.beta_vae_score}
+    for key, score in votes.items():
         vote = score(z, table, random_state=seed)
-        figures[name] = Figure(vote.value, higher_is_better=True, beside={"null": vote.null})
+        figures[key] = Figure.of(key, vote.value, null=vote.null)
     return figures
 
 
@@ -278,8 +282,9 @@ def fine_tuning(subject: Subject, watch: Watch) -> Figures:
         settings=settings.fine_tune,
         seed=settings.seed,
     )
-    beside = {"epochs": settings.fine_tune.epochs, "n_train": tuned.n_train}
-    return {"fine_tune": Figure(tuned.value, higher_is_better=True, is_rate=True, beside=beside)}
+    epochs = settings.fine_tune.epochs
+    found = Figure.of("fine_tune", tuned.value, epochs=epochs, n_train=tuned.n_train)
+    return {"fine_tune": found}
 
 
 SECTIONS: dict[str, Section] = {

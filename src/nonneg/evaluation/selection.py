@@ -1,4 +1,4 @@
-"""Which features are enough? The best by expected activation, against random ones and all."""
+"""Feature selection: the best by expected activation, against random ones and all of them."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -43,14 +43,14 @@ class SelectionRow:
 
 
 def selection_table(
-    seen: Known,
-    new: Known,
+    train: Known,
+    test: Known,
     *,
     sizes: Sequence[float],
     k: int = 10,
     n_draws: int = 5,
     seed: int = 0,
-    elsewhere: tuple[Known, Known] | None = None,
+    transfer: tuple[Known, Known] | None = None,
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[SelectionRow]:
     """The rows *all / random / EA signed / EA rectified* of the paper's table of selection.
@@ -63,28 +63,28 @@ def selection_table(
     once, on all features.
 
     Args:
-        seen: Training samples: for ranking and for probes.
-        new: Test samples.
+        train: Training samples: for ranking and for probes.
+        test: Test samples.
         sizes: Numbers of features, or shares (below 1) of those alive.
         k: Neighbours in retrieval.
         n_draws: Random choices a size.
         seed: Of these draws.
-        elsewhere: Train and test samples of another set.
+        transfer: Train and test samples of another set.
         watch: Told what is being measured.
     """
-    alive = torch.from_numpy(metrics.alive_features(seen.encoded.features)).nonzero().flatten()
+    alive = torch.from_numpy(metrics.alive_features(train.encoded.features)).nonzero().flatten()
     if len(alive) < 2:
         raise NotMeasurableError(
             f"only {len(alive)} features are alive; there is nothing to select"
         )
-    everything = torch.arange(seen.encoded.features.shape[1])
-    measure = _Measure(seen, new, elsewhere, everything, k)
+    everything = torch.arange(train.encoded.features.shape[1])
+    measure = _Measure(train, test, transfer, everything, k)
     rows = [_row("all", len(everything), "all", [measure(everything)])]
     for size in sizes:
         n = min(len(alive), size if isinstance(size, int) else max(1, round(size * len(alive))))
         for ranking in RANKINGS:
             watch(f"{n} features, {ranking}")
-            chosen = _chosen(seen, alive, n, ranking, n_draws=n_draws, seed=seed)
+            chosen = _chosen(train, alive, n, ranking, n_draws=n_draws, seed=seed)
             rows.append(_row(size, n, ranking, [measure(columns) for columns in chosen]))
     return rows
 
@@ -94,13 +94,13 @@ class _Measure:
 
     def __init__(
         self,
-        seen: Known,
-        new: Known,
-        elsewhere: tuple[Known, Known] | None,
+        train: Known,
+        test: Known,
+        transfer: tuple[Known, Known] | None,
         everything: Tensor,
         k: int,
     ) -> None:
-        self.sides = [(seen, new)] if elsewhere is None else [(seen, new), elsewhere]
+        self.sides = [(train, test)] if transfer is None else [(train, test), transfer]
         self.k = k
         self.strengths = [
             fitted_probe(train.encoded.features[:, everything], train.labels).strength
@@ -114,20 +114,20 @@ class _Measure:
             ).accuracy(test.encoded.features[:, columns], test.labels)
             for (train, test), strength in zip(self.sides, self.strengths, strict=True)
         ]
-        new = self.sides[0][1]
-        retrieval = metrics.precision_at_k(new.encoded.features[:, columns], new.labels, self.k)
+        test = self.sides[0][1]
+        retrieval = metrics.precision_at_k(test.encoded.features[:, columns], test.labels, self.k)
         return accuracies[0], retrieval.value, accuracies[1] if len(accuracies) > 1 else None
 
 
 def _chosen(
-    seen: Known, alive: Tensor, n: int, ranking: str, *, n_draws: int, seed: int
+    train: Known, alive: Tensor, n: int, ranking: str, *, n_draws: int, seed: int
 ) -> list[Tensor]:
     """The columns of each draw; one draw for a ranking that is not random."""
     if ranking == "random":
         generator = torch.Generator().manual_seed(seed)
         orders = [torch.randperm(len(alive), generator=generator) for _ in range(n_draws)]
         return [alive[order[:n]].sort().values for order in orders]
-    values = ranked_values(seen.encoded, rectified=ranking == "ea_rectified")[:, alive]
+    values = ranked_values(train.encoded, rectified=ranking == "ea_rectified")[:, alive]
     return [alive[torch.from_numpy(metrics.select(values, n, by=ranking))]]
 
 

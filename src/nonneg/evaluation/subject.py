@@ -14,6 +14,7 @@ from torch import Tensor
 from nonneg.data.dataset import Data, permutation, subset
 from nonneg.encoder import Encoded, Encoder
 from nonneg.losses.distributed import has_processes
+from nonneg.metrics.figures import MIN_ACTIVE
 from nonneg.pairs.protocol import Batch, Draws, Pairs, two_views
 from nonneg.settings import Settings
 from nonneg.training.supervised import Classifier, View, as_it_is
@@ -48,7 +49,7 @@ class EvaluationSettings(Settings):
     """Training samples that probes, voters and rankings learn from; None means all of them."""
     probed: Layers = ("hidden", "features")
     """Layers that linear probes read, here and on another set."""
-    top: int = Field(default=20, ge=1)
+    top: int = Field(default=MIN_ACTIVE, ge=1)
     """The m of top purity; also the least number of active samples of a feature that counts."""
     k: int = Field(default=10, ge=1)
     """Neighbours in retrieval."""
@@ -157,7 +158,7 @@ class Subject:
         settings: Sizes and seeds.
         pairs: Makes the two views of SEPIN; None where there are none.
         temperature: Of the loss that the encoder was trained with; None where it had none.
-        elsewhere: Train and test of another set, for transfer.
+        transfer: Train and test of another set.
         view: What fine-tuning shows of a batch.
         folder: Where fine-tuning keeps its run; None where it may not.
         classifier: What was trained with labels around the encoder; its class features then take
@@ -170,7 +171,7 @@ class Subject:
     settings: EvaluationSettings = field(default_factory=EvaluationSettings)
     pairs: Pairs | None = None
     temperature: float | None = None
-    elsewhere: tuple[Data, Data] | None = None
+    transfer: tuple[Data, Data] | None = None
     view: View = as_it_is
     folder: Path | None = None
     classifier: Classifier | None = None
@@ -181,47 +182,47 @@ class Subject:
         return min(self.settings.k, len(self.test) - 1)
 
     @cached_property
-    def shown(self) -> Data:
+    def train_part(self) -> Data:
         """The training samples that probes, voters and rankings learn from."""
         return self._draw(self.train)
 
     @cached_property
-    def seen(self) -> Known:
-        """The training samples that are shown."""
-        labels = _labels(self.shown)
-        return Known(self.seen_encoded, labels)
+    def encoded_train(self) -> Encoded:
+        """These training samples, with labels or without."""
+        return self._encoded(self.train_part)
 
     @cached_property
-    def seen_encoded(self) -> Encoded:
-        """The training samples that are shown, with labels or without."""
-        return self._encoded(self.shown)
+    def known_train(self) -> Known:
+        """These training samples with their labels."""
+        labels = _labels(self.train_part)
+        return Known(self.encoded_train, labels)
 
     @cached_property
-    def new(self) -> Known:
-        """The test samples."""
-        labels = _labels(self.test)
-        return Known(self.new_encoded, labels)
-
-    @cached_property
-    def new_encoded(self) -> Encoded:
+    def encoded_test(self) -> Encoded:
         """The test samples, with labels or without."""
         return self._encoded(self.test)
 
     @cached_property
-    def seen_elsewhere(self) -> Known:
-        """The training samples of the other set, as many at most."""
-        return self._known(self._draw(self._other[0]))
+    def known_test(self) -> Known:
+        """The test samples with their labels."""
+        labels = _labels(self.test)
+        return Known(self.encoded_test, labels)
 
     @cached_property
-    def new_elsewhere(self) -> Known:
+    def transfer_train(self) -> Known:
+        """The training samples of the other set, as many at most."""
+        return self._known(self._draw(self._other_set[0]))
+
+    @cached_property
+    def transfer_test(self) -> Known:
         """The test samples of the other set."""
-        return self._known(self._other[1])
+        return self._known(self._other_set[1])
 
     @property
-    def _other(self) -> tuple[Data, Data]:
-        if self.elsewhere is None:
+    def _other_set(self) -> tuple[Data, Data]:
+        if self.transfer is None:
             raise NotMeasurableError("there is no other set to transfer to; name one")
-        return self.elsewhere
+        return self.transfer
 
     def _draw(self, data: Data) -> Data:
         n = self.settings.train_samples

@@ -386,7 +386,7 @@ def _step_time(history: list[dict[str, Any]]) -> Figure:
         1000 * record["seconds"] / (end - start)
         for record, (start, end) in zip(history, pairwise(ends), strict=True)
     ]
-    return Figure(statistics.median(each), higher_is_better=False)
+    return Figure.of("step_ms", statistics.median(each))
 
 
 def _tuned(plan: Plan, lab: Laboratory, arm: Arm, seed: int, table: Filled) -> Arm:

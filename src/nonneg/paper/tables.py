@@ -1,7 +1,15 @@
 """The tables: the paper's and the recipe's, each a plan of arms and figures."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from nonneg.evaluation.published import (
+    Published,
+    published_figures,
+    published_sepin,
+    published_supervised,
+)
+from nonneg.metrics.figures import figure_kind
 
 # What the tables show, and no more: two cores have to measure dozens of runs.
 EVALUATION = (
@@ -110,25 +118,45 @@ _BESIDE_THE_BACKBONE = (
 
 CL = Arm("CL", signed=True)
 NCL = Arm("NCL")
-READABILITY = {
-    "sparsity": "sparsity, %",
-    "sparsity_alive": "sparsity over alive features, %",
-    "alive_rate": "alive features, %",
-    "class_consistency": "class consistency",
-    "top20_purity": "top-20 purity",
-    "correlation": "correlation",
-    "effective_rank": "effective rank",
-}
+
+
+def _headings(*keys: str, **short: str) -> dict[str, str]:
+    """Headings of figures by key, with their units; some with a shorter title than their own."""
+    own = {key: figure_kind(key).heading for key in keys}
+    return own | {key: figure_kind(key).headed(title) for key, title in short.items()}
+
+
+READABILITY = _headings(
+    "sparsity",
+    "sparsity_alive",
+    "alive_rate",
+    class_consistency="class consistency",
+    top20_purity="top-20 purity",
+    correlation="correlation",
+    effective_rank="effective rank",
+)
 
 # What every method has, in a few columns: is it useful, is it readable?
-_IN_SHORT = {
-    "probe_hidden": "probe (hidden), %",
-    "precision_features": "precision@10, %",
-    "sparsity": "sparsity, %",
-    "alive_rate": "alive, %",
-    "top20_purity": "top-20 purity",
-}
+_IN_SHORT = _headings(
+    probe_hidden="probe (hidden)",
+    precision_features="precision@10",
+    sparsity="sparsity",
+    alive_rate="alive",
+    top20_purity="top-20 purity",
+)
 _IN_SHORT_SECTIONS = ("properties", "neighbours", "probe")
+
+
+# The set whose figures in the paper stand beside ours.
+_DATA = "imagenet100"
+
+
+def _paper(
+    published: Callable[[str, str], Mapping[str, Published]], *keys: str
+) -> dict[tuple[str, str], str]:
+    """What the paper prints, by arm and figure."""
+    found = {arm: published(_DATA, arm) for arm in ("CL", "NCL")}
+    return {(arm, key): found[arm][key].printed for key in keys for arm in found}
 
 
 def _both(name: str, changes: tuple[str, ...]) -> tuple[Arm, Arm]:
@@ -146,7 +174,7 @@ PROPERTIES = Plan(
     "consistency is the share of the largest class, whatever it has learnt; purity has the same 20 "
     "samples for every feature. Step times are of whatever else the machine did.",
     arms=(CL, NCL),
-    figures=READABILITY | {"step_ms": "step, ms"},
+    figures=READABILITY | _headings("step_ms"),
     sections=("properties",),
 )
 
@@ -156,31 +184,23 @@ TRANSFER = Plan(
     "another set, and images that differ from those of training. Where features do not teach the "
     "backbone (loss.backbone_weight=1) both methods of a seed have the same one.",
     arms=(CL, NCL),
-    figures={
-        "probe_hidden": "linear probe (hidden), %",
-        "probe_features": "linear probe (features), %",
-        "precision_hidden": "precision@10 (hidden), %",
-        "precision_features": "precision@10 (features), %",
-        "fine_tune": "fine-tuned, %",
-        "transfer_hidden": "probe on another set (hidden), %",
-        "transfer_features": "probe on another set (features), %",
-        "robust_corruption": "probe, corrupted, %",
-        "robust_sketch": "probe, sketched, %",
-        "robust_stylised": "probe, stylised, %",
-    },
+    figures=_headings(
+        "probe_hidden",
+        "probe_features",
+        precision_hidden="precision@10 (hidden)",
+        precision_features="precision@10 (features)",
+    )
+    | _headings(
+        "fine_tune",
+        "transfer_hidden",
+        "transfer_features",
+        "robust_corruption",
+        "robust_sketch",
+        "robust_stylised",
+    ),
     sections=("probe", "neighbours", "fine_tune", "transfer", "robustness"),
-    paper={
-        ("CL", "probe_hidden"): "68.7",
-        ("NCL", "probe_hidden"): "69.4",
-        ("CL", "fine_tune"): "77.3",
-        ("NCL", "fine_tune"): "79.2",
-        ("CL", "robust_corruption"): "34.5",
-        ("NCL", "robust_corruption"): "36.1",
-        ("CL", "robust_sketch"): "27.1",
-        ("NCL", "robust_sketch"): "28.0",
-        ("CL", "robust_stylised"): "19.6",
-        ("NCL", "robust_stylised"): "21.2",
-    },
+    paper=_paper(published_figures, "probe_hidden", "fine_tune", "robust_corruption")
+    | _paper(published_figures, "robust_sketch", "robust_stylised"),
 )
 
 DISENTANGLEMENT = Plan(
@@ -188,30 +208,19 @@ DISENTANGLEMENT = Plan(
     about="How much single features say: SEPIN@k in nats (the paper's has another unit), and for "
     "sets whose factors are known, how features and factors correspond.",
     arms=(CL, NCL),
-    figures={
-        "sepin_1": "SEPIN@1",
-        "sepin_10": "SEPIN@10",
-        "sepin_100": "SEPIN@100",
-        "sepin_all": "SEPIN@all",
-        "dci_disentanglement": "DCI disentanglement",
-        "dci_completeness": "DCI completeness",
-        "dci_informativeness": "DCI informativeness",
-        "mig": "MIG",
-        "sap": "SAP",
-        "factor_vae": "FactorVAE score",
-        "beta_vae": "BetaVAE score",
-    },
+    # Without their unit: the paper's, which stand beside them, have another.
+    figures={f"sepin_{k}": figure_kind(f"sepin_{k}").title for k in (1, 10, 100, "all")}
+    | _headings(
+        "dci_disentanglement",
+        "dci_completeness",
+        "dci_informativeness",
+        "mig",
+        "sap",
+        "factor_vae",
+        "beta_vae",
+    ),
     sections=("sepin", "factors"),
-    paper={
-        ("CL", "sepin_1"): "0.88",
-        ("NCL", "sepin_1"): "7.43",
-        ("CL", "sepin_10"): "0.79",
-        ("NCL", "sepin_10"): "5.93",
-        ("CL", "sepin_100"): "0.69",
-        ("NCL", "sepin_100"): "3.87",
-        ("CL", "sepin_all"): "0.47",
-        ("NCL", "sepin_all"): "0.48",
-    },
+    paper=_paper(published_sepin, "sepin_1", "sepin_10", "sepin_100", "sepin_all"),
 )
 
 
@@ -222,10 +231,6 @@ def _selection() -> Plan:
         "0.25_ea_signed": "a quarter, by EA of signed scores",
         "0.25_ea_rectified": "a quarter, by EA of rectified features",
     }
-    printed = {
-        "CL": ("66.8 10.9 17.2", "66.2 10.0 16.6", "66.3 9.9 16.5", "66.5 10.2 16.6"),
-        "NCL": ("68.9 14.2 19.9", "64.3 8.2 16.7", "66.7 11.1 17.7", "68.9 14.2 19.8"),
-    }
     tasks = ("probe", "retrieval", "transfer")
     return Plan(
         name="selection",
@@ -233,18 +238,25 @@ def _selection() -> Plan:
         "expected activation (EA) on the training set. The paper keeps 512 of 2,048.",
         arms=(CL, NCL),
         figures={
-            f"selection_{task}_{key}": f"{task}, {text}, %"
+            f"selection_{task}_{key}": figure_kind(f"selection_{task}_{key}").headed(
+                f"{task}, {text}"
+            )
             for task in tasks
             for key, text in rankings.items()
         },
         sections=("selection",),
         paper={
-            (arm, f"selection_{task}_{key}"): text.split()[place]
-            for arm, texts in printed.items()
-            for key, text in zip(rankings, texts, strict=True)
-            for place, task in enumerate(tasks)
+            (arm, f"selection_{task}_{key}"): found[_of_512(f"selection_{task}_{key}")].printed
+            for arm, found in ((arm, published_figures(_DATA, arm)) for arm in ("CL", "NCL"))
+            for task in tasks
+            for key in rankings
         },
     )
+
+
+def _of_512(key: str) -> str:
+    """The paper's key: it keeps 512 features, a quarter of all."""
+    return key.replace("0.25", "512")
 
 
 TRANSFORMS = Plan(
@@ -259,7 +271,7 @@ TRANSFORMS = Plan(
             for name in ("relu", "rep_relu", "softplus", "sigmoid", "exp", "gelu", "leaky_relu")
         ),
     ),
-    figures=_IN_SHORT | {"class_consistency": "class consistency"},
+    figures=_IN_SHORT | _headings(class_consistency="class consistency"),
     sections=_IN_SHORT_SECTIONS,
     changes=_THROUGH_THE_BACKBONE,
     evaluation=IN_SHORT,
@@ -311,14 +323,14 @@ RECIPE = Plan(
     about="What each part of the recipe is for: NCL as the preset has it, and with one part "
     "changed at a time. In brackets NCL is compared with CL, and every row below it with NCL.",
     arms=(CL, NCL, *(Arm(name, changes, against="NCL") for name, changes in _LEFT_OUT.items())),
-    figures={
-        "sparsity_alive": "sparsity over alive, %",
-        "alive_rate": "alive, %",
-        "top20_purity": "top-20 purity",
-        "precision_features": "precision@10, %",
-        "precision_hidden": "precision@10 (hidden), %",
-        "sepin_1": "SEPIN@1",
-    },
+    figures=_headings(
+        sparsity_alive="sparsity over alive",
+        alive_rate="alive",
+        top20_purity="top-20 purity",
+        precision_features="precision@10",
+        precision_hidden="precision@10 (hidden)",
+        sepin_1="SEPIN@1",
+    ),
     sections=("properties", "neighbours", "sepin"),
 )
 
@@ -354,12 +366,12 @@ SUPERVISED = Plan(
             against="CE + MLP, fine-tuned",
         ),
     ),
-    figures={
-        "classifier": "accuracy, %",
-        "class_consistency": "class consistency",
-        "top20_purity": "top-20 purity",
-        "sparsity": "sparsity, %",
-    },
+    figures=_headings(
+        classifier="accuracy",
+        class_consistency="class consistency",
+        top20_purity="top-20 purity",
+        sparsity="sparsity",
+    ),
     sections=("classification", "properties"),
     # The projector of a preset may be linear: no MLP. What short contrastive runs have besides was
     # found for linear ones.
@@ -370,14 +382,7 @@ SUPERVISED = Plan(
     ),
     grid=Grid("optimizer.lr", 6e-3, 3.0, figure="classifier", section="classification"),
     paper={
-        ("CE", "classifier"): "76.1",
-        ("NCE", "classifier"): "78.6",
-        ("CE + MLP", "classifier"): "78.4",
-        ("NCE + MLP", "classifier"): "79.2",
-        ("CE, fine-tuned", "classifier"): "78.6",
-        ("NCE, fine-tuned", "classifier"): "80.2",
-        ("CE + MLP, fine-tuned", "classifier"): "81.1",
-        ("NCE + MLP, fine-tuned", "classifier"): "82.0",
+        (arm, "classifier"): figure.printed for arm, figure in published_supervised(_DATA).items()
     },
 )
 
@@ -399,7 +404,7 @@ METHODS = Plan(
     "VICReg and Barlow Twins have no negatives. As in the paper, features alone teach the "
     "backbone.",
     arms=tuple(arm for name, changes in _METHODS.items() for arm in _both(name, changes)),
-    figures=_IN_SHORT | {"correlation": "correlation"},
+    figures=_IN_SHORT | _headings(correlation="correlation"),
     sections=_IN_SHORT_SECTIONS,
     changes=_THROUGH_THE_BACKBONE,
     evaluation=IN_SHORT,

@@ -7,7 +7,7 @@ from typing import Any
 
 from nonneg.io import check_folder, read_json, write_bytes, write_json
 from nonneg.paper.filling import Filled, fixed_accuracies, steps_to_reach
-from nonneg.runs.comparing import MIN_PAIRS, ComparedFigure, compared
+from nonneg.runs.comparing import MIN_PAIRS, ComparedFigure, comparison_rows
 
 # With more arms than this, arms are rows and figures columns.
 _MAX_COLUMNS = 2
@@ -176,7 +176,7 @@ def _compared(table: Filled) -> dict[str, dict[str, ComparedFigure]]:
             groups = {name: runs}
         else:
             groups = {against: beside, name: runs}
-        found[name] = {row.name: row for row in compared(groups)}
+        found[name] = {row.name: row for row in comparison_rows(groups)}
     return found
 
 
@@ -223,7 +223,7 @@ def _cell(row: ComparedFigure | None, name: str) -> str:
     difference = row.differences.get(name)
     if difference is not None:
         sign = "+" if difference.mean >= 0 else "−"
-        star = " *" if difference.is_sure else ""
+        star = " *" if difference.is_significant else ""
         cell += f" ({sign}{beside(abs(difference.mean))}{star})"
     null = row.nulls[name]
     return cell if null is None else f"{cell}, null {beside(null)}"

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from nonneg.evaluation.figure import Figures
 from nonneg.io import check_output
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import IntArray
 from nonneg.report.atlas_data import Atlas, RunInfo
+from nonneg.report.headline import LABEL_KEYS, has_readability
 from nonneg.report.inputs import (
     Extras,
     FeatureSet,
@@ -202,7 +204,7 @@ def atlas_of(
 def _of_run(main: RunSource, against: FeatureSource | None, data: RunData) -> Atlas:
     figures, why_not = main.evaluation()
     sources, notes = [main], [why_not]
-    by_method = {main.method: headline_figures(figures)}
+    known = {main.method: headline_figures(figures)}
     beside: dict[str, Any] = {}
     if against is not None:
         other, more = _beside(main, against, data)
@@ -213,7 +215,7 @@ def _of_run(main: RunSource, against: FeatureSource | None, data: RunData) -> At
         }
         sources.insert(0, other)
         found, why_not = other.evaluation()
-        by_method[more] = headline_figures(found)
+        known[more] = headline_figures(found)
         notes += [why_not, _differing(main, other)]
     names = [beside["against_method"], main.method] if beside else [main.method]
     histories = {
@@ -221,8 +223,10 @@ def _of_run(main: RunSource, against: FeatureSource | None, data: RunData) -> At
         for name, source in zip(names, sources, strict=True)
         if (history := source.training()) is not None
     }
+    samples = main.samples()
+    notes += [_measured_here(*one, has_labels=samples.labels is not None) for one in known.items()]
     return Atlas(
-        samples=main.samples(),
+        samples=samples,
         title=f"{main.data.name}: {' beside '.join(reversed(names))}",
         method=main.method,
         sepin=main.sepin(),
@@ -233,13 +237,20 @@ def _of_run(main: RunSource, against: FeatureSource | None, data: RunData) -> At
                 f"Shown: {len(main.data):,} {main.split} samples of {main.data.name}"
                 + (", numbered by their rows there, from 0." if main.part else "."),
             ],
-            figures=by_method,
+            figures=known,
             selection=selection_points(figures),
             training=histories,
             notes=[note for note in notes if note],
         ),
         **beside,
     )
+
+
+def _measured_here(method: str, known: Figures, *, has_labels: bool) -> str | None:
+    """Whether the page had to measure readability, for want of an evaluation of it."""
+    if has_readability(known, with_classes=has_labels):
+        return None
+    return f"Readability of {method} is not from an evaluation: it was measured for this page."
 
 
 def _beside(main: RunSource, against: FeatureSource, data: RunData) -> tuple[RunSource, str]:
@@ -341,6 +352,17 @@ def _with_extras(found: Atlas, extras: Extras, part: PartOf | None) -> Atlas:
     changed["samples"] = with_extras(found.samples, of_samples, part)
     if extras.reference is not None:
         changed["reference"] = FeatureSet.of(extras.reference).features
+    # An evaluation knows the run's own labels and reference only.
+    stale = [*(LABEL_KEYS if extras.labels is not None else ())]
+    stale += [] if extras.reference is None else ["monosemanticity"]
+    run_info = changed.get("run_info", found.run_info)
+    changed["run_info"] = replace(
+        run_info,
+        figures={
+            method: {key: figure for key, figure in figures.items() if key not in stale}
+            for method, figures in run_info.figures.items()
+        },
+    )
     return replace(found, **changed)
 
 

@@ -48,11 +48,12 @@ class Training:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """Everything that features alone cannot tell.
+    """What is known of a run beyond its features.
 
     Args:
         about: Sentences: what was trained on what, and what is shown.
-        figures: More figures of a method, by its name on the page.
+        figures: Figures that are known already, by the name of the method on the page; these are
+            shown, and not measured again.
         selection: The selection result.
         training: Histories by method.
         notes: What could not be shown, and why.

@@ -1,4 +1,4 @@
-"""Captions beside samples: which are shown, who finds whom, and which features agree."""
+"""Captions beside samples: which are shown, which find each other, and which features agree."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -60,13 +60,11 @@ def pairing(samples: FeatureLike, captions: FeatureLike, caption_of: IntArray) -
     rows, words = _unit(samples), _unit(captions)
     agreement = _agreement(rows[caption_of], words)
     shuffled = np.random.default_rng(0).permutation(caption_of)
-    alike = Figure(
+    alike = Figure.of(
+        "agreement",
         _mean(agreement),
-        higher_is_better=True,
-        beside={
-            "null": _mean(_agreement(rows[shuffled], words)),
-            "n_features": int(np.isfinite(agreement).sum()),
-        },
+        null=_mean(_agreement(rows[shuffled], words)),
+        n_features=int(np.isfinite(agreement).sum()),
     )
     return Pairing(agreement, {"agreement": alike, **_retrieval(rows, words, caption_of)})
 
@@ -116,15 +114,15 @@ def _retrieval(rows: sparse.csr_array, words: sparse.csr_array, of: IntArray) ->
     own = counts > 0
     # By chance the first ten captions are any ten of them.
     missed = np.prod([np.clip(m - counts - i, 0, None) / (m - i) for i in range(_K)], axis=0)
+    chance = float(1 - missed[own].mean())
     return {
-        "caption_to_sample": _found(ranks < _K, _K / n, n),
-        "sample_to_caption": _found(best[own] < _K, float(1 - missed[own].mean()), m),
+        "caption_to_sample": _found("caption_to_sample", ranks < _K, _K / n, n),
+        "sample_to_caption": _found("sample_to_caption", best[own] < _K, chance, m),
     }
 
 
-def _found(hits: NDArray[np.bool_], chance: float, n_samples: int) -> Figure:
-    beside = {"null": chance, "n_samples": n_samples}
-    return Figure(float(hits.mean()), higher_is_better=True, is_rate=True, beside=beside)
+def _found(key: str, hits: NDArray[np.bool_], chance: float, n_samples: int) -> Figure:
+    return Figure.of(key, float(hits.mean()), null=chance, n_samples=n_samples)
 
 
 def _ranks(
@@ -149,18 +147,18 @@ def _ranks(
 
 
 @dataclass(frozen=True, eq=False)
-class Spoken:
+class ShownCaptions:
     """The captions of an atlas.
 
     Args:
-        captions: All of them.
+        samples: All of them.
         shown: Numbers of those on the page.
-        place: For each of these the position of its sample on the page; None where nobody knows.
+        place: For each of these the position of its sample on the page; None where it is not known.
         facts: Of the features over captions; their examples are positions in ``shown``.
-        pairing: How captions and samples fit; None where nobody knows whose they are.
+        pairing: How captions and samples fit; None where it is not known whose they are.
     """
 
-    captions: Samples
+    samples: Samples
     shown: IntArray
     place: IntArray | None
     facts: FeatureFacts
@@ -204,16 +202,16 @@ class Spoken:
         }
 
     def figures(self, alive: IntArray) -> Figures:
-        """Features alive on both sides, active features a caption, and how well pairs fit.
+        """Features alive on both sides, active features per caption, and how well pairs fit.
 
         Args:
             alive: For how many samples each feature is active ``(d,)``.
         """
         both = int(((alive > 0) & (self.facts.n_active > 0)).sum())
         return {
-            "alive_both": Figure(
-                both / len(alive), higher_is_better=True, is_rate=True, beside={"n_alive": both}
+            "alive_both": Figure.of("alive_both", both / len(alive), n_alive=both),
+            "active_per_caption": Figure.of(
+                "active_per_caption", metrics.active_per_sample(self.samples.features).value
             ),
-            "active_per_caption": Figure(metrics.active_per_sample(self.captions.features).value),
             **({} if self.pairing is None else self.pairing.figures),
         }

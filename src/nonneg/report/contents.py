@@ -11,13 +11,14 @@ from scipy import sparse
 
 from nonneg import metrics
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
+from nonneg.metrics.figures import figure_kind
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report import feature_facts as coactivation
 from nonneg.report.atlas_data import SelectionPoint, Training
 from nonneg.report.feature_facts import FeatureFacts
-from nonneg.report.page import packed, packed_sprites
-from nonneg.report.samples import Samples, sprites
+from nonneg.report.page import packed, packed_image_sheets
+from nonneg.report.samples import Samples, image_sheets
 from nonneg.rows import unit_rows
 
 SCALE = 32767
@@ -127,9 +128,9 @@ def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dic
         "labels": None if classes is None else packed(classes[shown], "int32"),
         "texts": None if samples.texts is None else [str(samples.texts[i]) for i in shown],
         "ids": None if samples.ids is None else [str(samples.ids[i]) for i in shown],
-        "sprites": None
+        "image_sheets": None
         if samples.images is None
-        else packed_sprites(sprites(samples.images, shown)),
+        else packed_image_sheets(image_sheets(samples.images, shown)),
         "pair": None if pair is None else packed(pair, "int32"),
     }
 
@@ -204,7 +205,7 @@ def space(
 def training_charts(histories: Mapping[str, Training]) -> list[dict[str, Any]]:
     """One chart a quantity that any history has at least twice, one line a method."""
     charts = []
-    for key, title in _QUANTITIES.items():
+    for key in _QUANTITIES:
         lines = {
             name: [
                 [record["epoch"], record[key]]
@@ -217,19 +218,20 @@ def training_charts(histories: Mapping[str, Training]) -> list[dict[str, Any]]:
         levels = {h.collapse[key] for h in histories.values() if key in h.collapse}
         if any(len(points) > 1 for points in lines.values()):
             collapse = max(levels, default=None)
+            title = figure_kind(key).label
             charts.append({"key": key, "title": title, "lines": lines, "collapse": collapse})
     return charts
 
 
-_QUANTITIES = {
-    "loss": "Loss",
-    "progress_rate": "Way from ceiling to floor of the loss",
-    "alive_features": "Alive features",
-    "sparsity": "Sparsity",
-    "class_consistency": "Class consistency (all alive)",
-    "effective_rank": "Effective rank",
-    "zero_row_rate": "Samples with no active feature",
-}
+_QUANTITIES = (
+    "loss",
+    "progress_rate",
+    "alive_features",
+    "sparsity",
+    "class_consistency",
+    "effective_rank",
+    "zero_row_rate",
+)
 
 
 def _commonest(counts: IntArray) -> tuple[IntArray, IntArray]:

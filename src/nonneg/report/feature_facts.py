@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.correlation import cosine_block, unit_column_blocks
+from nonneg.metrics.figures import MIN_ACTIVE
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.purity import class_counts
 from nonneg.metrics.results import FloatArray, IntArray
@@ -16,8 +17,6 @@ from nonneg.rows import row_lengths
 
 N_BINS = 20
 N_BANDS = 5
-# A purity of fewer samples would flatter: one sample is always pure.
-MIN_ACTIVE = 20
 _BLOCK_ENTRIES = 1 << 22
 
 

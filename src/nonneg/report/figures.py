@@ -12,10 +12,11 @@ from torch import Tensor
 
 from nonneg import io as files
 from nonneg.evaluation.figure import Figure, Figures
+from nonneg.metrics.figures import MIN_ACTIVE, figure_kind
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.report.atlas_data import Atlas, SelectionPoint
-from nonneg.report.feature_facts import MIN_ACTIVE, column_cosines, feature_facts, telling_order
+from nonneg.report.feature_facts import column_cosines, feature_facts, telling_order
 from nonneg.report.headline import headline
 from nonneg.report.samples import drawn
 from nonneg.report.theory_figures import COLOURS, MARKERS
@@ -120,12 +121,12 @@ def learning_curves(
     return figure
 
 
-_PROPERTIES = {
-    f"class_consistency_min{MIN_ACTIVE}": f"class consistency\n(≥ {MIN_ACTIVE} active)",
-    "class_consistency": "class consistency\n(all alive)",
-    "sparsity": "sparsity",
-    "correlation": "feature correlation",
-}
+_PROPERTIES = (
+    f"class_consistency_min{MIN_ACTIVE}",
+    "class_consistency",
+    "sparsity",
+    "correlation",
+)
 _RANKINGS = {
     "ea_rectified": "expected activation",
     "ea_signed": "expected activation of signed scores",
@@ -151,7 +152,7 @@ def property_bars(by_method: Mapping[str, Figures]) -> Drawing:
     for axis, key in zip(axes, known, strict=False):
         for place, (method, figures) in enumerate(by_method.items()):
             _bar(axis, place, method, figures.get(key))
-        axis.set_title(_PROPERTIES[key], fontsize=10)
+        axis.set_title(figure_kind(key).title.replace(" (", "\n("), fontsize=10)
         axis.set_xticks(range(len(by_method)), list(by_method))
         axis.set_ylim(0, 1.08)
         _tidy(axis)
@@ -288,7 +289,12 @@ def paper_figures(atlas: Atlas) -> dict[str, Drawing]:
     methods = _methods(atlas)
     classes = atlas.samples.classes
     figures = {
-        "properties": property_bars({name: headline(Z, classes) for name, Z in methods.items()}),
+        "properties": property_bars(
+            {
+                name: headline(Z, classes, known=atlas.run_info.figures.get(name))
+                for name, Z in methods.items()
+            }
+        ),
         "correlation": correlation_matrices({name: _ordered(Z) for name, Z in methods.items()}),
     }
     if atlas.samples.images is not None:

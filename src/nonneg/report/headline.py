@@ -1,71 +1,60 @@
-"""Which figures stand at the top? Readability, each beside what chance would give."""
+"""The headline of an atlas: readability and accuracies, each beside what chance would give."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from nonneg import metrics
 from nonneg.evaluation.figure import Figure, Figures
+from nonneg.evaluation.readability import class_keys, monosemanticity_figure, readability
+from nonneg.evaluation.sections import precision_figure
+from nonneg.metrics.figures import MIN_ACTIVE, shown_kind
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import FloatArray, IntArray
-from nonneg.report.feature_facts import MIN_ACTIVE
 from nonneg.report.samples import drawn, rows_of
 
 # Retrieval takes a time that grows with the square of the samples.
 _RETRIEVAL_SAMPLES = 5000
+_K = 10
 
-# What the page calls a figure, and how it explains it; others keep their own names.
-TITLES: dict[str, tuple[str, str]] = {
-    "alive_rate": ("Alive features", "active for at least one sample"),
-    "sparsity": ("Sparsity", "share of entries that are zero"),
-    "sparsity_alive": ("Sparsity of alive features", "dead features cannot raise it"),
-    "active_per_sample": ("Active features per sample", "mean"),
-    "alive_both": (
-        "Features alive on both sides",
-        "active for at least one sample and at least one caption",
-    ),
-    "active_per_caption": ("Active features per caption", "mean"),
-    "caption_to_sample": (
-        "Captions that find their sample",
-        "it is among the ten with the largest cosine",
-    ),
-    "sample_to_caption": (
-        "Samples that find a caption of theirs",
-        "one is among the ten with the largest cosine",
-    ),
-    "agreement": (
-        "Agreement of both sides",
-        "cosine of a feature over captions with itself over their samples; mean of features",
-    ),
-    f"class_consistency_min{MIN_ACTIVE}": (
-        f"Class consistency (≥ {MIN_ACTIVE} active)",
-        f"share of the commonest class among a feature's active samples; features with at least "
-        f"{MIN_ACTIVE} of them",
-    ),
-    "top_purity": (
-        f"Purity of the top {MIN_ACTIVE}",
-        f"share of the commonest class among a feature's {MIN_ACTIVE} strongest samples",
-    ),
-    "monosemanticity": (
-        "Monosemanticity",
-        "how alike the samples of a feature are in the reference embedding",
-    ),
-    "correlation": ("Feature correlation", "mean absolute cosine between two alive features"),
-    "sepin_10": (
-        "SEPIN@10",
-        "information in nats that only one feature holds, mean of the ten features with most",
-    ),
-    "effective_rank": ("Effective rank", "directions that the features use"),
-    "precision_at_10": (
-        "Precision at 10",
-        "share of a sample's ten nearest neighbours that have its class",
-    ),
-    "returned": ("Features that return", "cosine of at least 0.8 with a feature of another seed"),
-    "probe_hidden": ("Linear probe, hidden layer", "accuracy on the test set"),
-    "probe_features": ("Linear probe, features", "accuracy on the test set"),
-    "knn_features": ("k-NN, features", "accuracy on the test set"),
-}
+_ALL_CLASS_KEYS = class_keys(MIN_ACTIVE)
+_READABILITY = (
+    "alive_rate",
+    "sparsity",
+    "sparsity_alive",
+    "active_per_sample",
+    "correlation",
+    "effective_rank",
+)
+# What the page shows of class consistency and purity.
+CLASS_KEYS = (f"class_consistency_min{MIN_ACTIVE}", f"top{MIN_ACTIVE}_purity")
+# What another set of labels changes.
+LABEL_KEYS = (*_ALL_CLASS_KEYS, "precision_features")
+# The figures of the page, in their order; others follow.
+HEADLINE = (
+    "alive_rate",
+    "sparsity",
+    "sparsity_alive",
+    "active_per_sample",
+    "alive_both",
+    "active_per_caption",
+    "caption_to_sample",
+    "sample_to_caption",
+    "agreement",
+    *CLASS_KEYS,
+    "monosemanticity",
+    "correlation",
+    "sepin_10",
+    "effective_rank",
+    "precision_features",
+    "returned",
+    "probe_hidden",
+    "probe_features",
+    "knn_features",
+)
 
 
 def headline(
@@ -75,8 +64,9 @@ def headline(
     reference: FeatureLike | None = None,
     sepin: FloatArray | None = None,
     rank: metrics.EffectiveRank | None = None,
+    known: Figures | None = None,
 ) -> Figures:
-    """Readability of features, the figures with labels and a reference only where these are given.
+    """Readability of features; what labels and a reference allow only where these are given.
 
     Args:
         Z: Features ``(n, d)``.
@@ -84,65 +74,63 @@ def headline(
         reference: An embedding that is trusted to tell what is alike ``(n, width)``.
         sepin: SEP of each feature ``(d,)``.
         rank: The effective rank, where it is known already: it takes longest.
+        known: Figures of an evaluation, which are not measured again.
 
     Example:
         >>> figures = headline([[1, 0, 0], [0, 1, 0]])
         >>> figures["sparsity"].value, figures["alive_rate"].beside["n_dead"]
         (0.6666666666666666, 1)
     """
-    sparsity = metrics.sparsity(Z)
-    n_features = sparsity.n_alive + sparsity.n_dead
-    figures = {
-        "alive_rate": Figure(
-            sparsity.n_alive / n_features,
-            higher_is_better=True,
-            is_rate=True,
-            beside={
-                "n_alive": sparsity.n_alive,
-                "n_dead": sparsity.n_dead,
-                "n_zero_rows": sparsity.n_zero_rows,
-            },
-        ),
-        "sparsity": Figure(sparsity.value, is_rate=True),
-        "sparsity_alive": Figure(sparsity.value_alive, is_rate=True),
-        "active_per_sample": Figure(metrics.active_per_sample(Z).value),
-        "correlation": Figure(metrics.feature_correlation(Z).value, higher_is_better=False),
-        "effective_rank": Figure((rank or metrics.effective_rank(Z)).value),
-    }
-    if labels is not None:
-        figures |= _with_labels(Z, labels)
-    if sepin is not None:
+    figures = dict(known or {})
+    if not has_readability(figures, with_classes=labels is not None):
+        figures = readability(Z, labels, rank=rank) | figures
+    if labels is not None and "precision_features" not in figures and len(labels) > _K:
+        some = drawn(len(labels), _RETRIEVAL_SAMPLES, seed=0)
+        found = metrics.precision_at_k(rows_of(Z, some), labels[some], _K)
+        measured = precision_figure("precision_features", found, torch.from_numpy(labels[some]))
+        figures["precision_features"] = _with_beside(measured, n_samples=len(some))
+    if labels is not None and "precision_features" in figures:
+        # By chance a neighbour is any sample.
+        shares = np.bincount(labels) / len(labels)
+        chance = float((shares**2).sum())
+        figures["precision_features"] = _with_beside(figures["precision_features"], null=chance)
+    if sepin is not None and "sepin_10" not in figures:
         largest = np.sort(sepin)[::-1][:10]
-        figures["sepin_10"] = Figure(float(largest.mean()), higher_is_better=True)
-    if reference is not None:
-        found = metrics.monosemanticity(Z, reference)
-        figures["monosemanticity"] = Figure(
-            found.value,
-            higher_is_better=True,
-            beside={"null": found.null, "n_features": found.averaged_over},
-        )
+        figures["sepin_10"] = Figure.of("sepin_10", float(largest.mean()))
+    if reference is not None and "monosemanticity" not in figures:
+        figures["monosemanticity"] = monosemanticity_figure(Z, reference, None)
     return figures
 
 
+def has_readability(figures: Figures, *, with_classes: bool) -> bool:
+    """Whether an evaluation holds all that the page shows of readability."""
+    return figures.keys() >= {*_READABILITY, *(CLASS_KEYS if with_classes else ())}
+
+
+def _with_beside(figure: Figure, **more: float) -> Figure:
+    return replace(figure, beside={**figure.beside, **more})
+
+
 def as_table(by_method: Mapping[str, Figures], kind: str = "sample") -> list[dict[str, Any]]:
-    """Rows for the page, in the order of ``TITLES``: a figure's title and its value by method.
+    """Rows for the page, in the order of ``HEADLINE``: a figure's title and its value by method.
 
     Args:
-        by_method: Figures of each method; a row has those methods that have the figure.
+        by_method: Figures by the name of the method.
         kind: What a sample is called.
     """
-    keys = dict.fromkeys(key for figures in by_method.values() for key in figures)
-    order = list(TITLES)
+    keys = list(dict.fromkeys(key for figures in by_method.values() for key in figures))
+    first = [key for key in HEADLINE if key in keys]
+    others = [key for key in keys if key not in HEADLINE and key not in _ALL_CLASS_KEYS]
     rows = []
-    for key in sorted(keys, key=lambda k: order.index(k) if k in TITLES else len(order)):
-        title, explanation = TITLES.get(key, (key.replace("_", " "), ""))
+    for key in first + others:
         cells = {name: figures[key] for name, figures in by_method.items() if key in figures}
         one = next(iter(cells.values()))
+        shown = shown_kind(key, k=one.beside.get("k"))
         rows.append(
             {
                 "key": key,
-                "title": title.replace("sample", kind).replace("Sample", kind.capitalize()),
-                "help": explanation.replace("sample", kind),
+                "title": shown.label.replace("sample", kind).replace("Sample", kind.capitalize()),
+                "help": shown.help.replace("sample", kind),
                 "is_rate": one.is_rate,
                 "higher_is_better": one.higher_is_better,
                 "cells": {
@@ -152,44 +140,3 @@ def as_table(by_method: Mapping[str, Figures], kind: str = "sample") -> list[dic
             }
         )
     return rows
-
-
-def _with_labels(Z: FeatureLike, labels: IntArray) -> Figures:
-    n = len(labels)
-    m = min(MIN_ACTIVE, n)
-    consistency = metrics.class_consistency(
-        Z, labels, min_active=m, n_permutations=20, n_bootstrap=200, random_state=0
-    )
-    purity = metrics.top_purity(Z, labels, m, n_permutations=20, random_state=0)
-    low, high = consistency.interval or (None, None)
-    some = drawn(n, _RETRIEVAL_SAMPLES, seed=0)
-    k = min(10, len(some) - 1)
-    shares = np.bincount(labels[some]) / len(some)
-    figures = {
-        f"class_consistency_min{MIN_ACTIVE}": Figure(
-            consistency.value,
-            higher_is_better=True,
-            is_rate=True,
-            beside={
-                "null": consistency.null,
-                "low": low,
-                "high": high,
-                "n_features": consistency.averaged_over,
-            },
-        ),
-        "top_purity": Figure(
-            purity.value,
-            higher_is_better=True,
-            is_rate=True,
-            beside={"null": purity.null, "n_features": purity.averaged_over},
-        ),
-    }
-    if k == 10:
-        found = metrics.precision_at_k(rows_of(Z, some), labels[some], k)
-        figures["precision_at_10"] = Figure(
-            found.value,
-            higher_is_better=True,
-            is_rate=True,
-            beside={"null": float((shares**2).sum()), "n_samples": len(some)},
-        )
-    return figures

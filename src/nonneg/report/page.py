@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nonneg.report.samples import Sprites
+from nonneg.report.samples import ImageSheets
 
 # What JavaScript's typed arrays can hold.
 _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
@@ -36,15 +36,15 @@ def packed(array: NDArray[Any], dtype: str) -> dict[str, Any]:
     return {"type": dtype, "shape": list(array.shape), "data": _base64(little.tobytes())}
 
 
-def packed_sprites(sprites: Sprites) -> dict[str, Any]:
+def packed_image_sheets(images: ImageSheets) -> dict[str, Any]:
     """Sheets of images as JSON."""
     return {
-        "width": sprites.width,
-        "height": sprites.height,
-        "a_row": sprites.a_row,
-        "a_sheet": sprites.a_sheet,
+        "width": images.width,
+        "height": images.height,
+        "a_row": images.a_row,
+        "a_sheet": images.a_sheet,
         "sheets": [
-            {"type": sheet.media_type, "data": _base64(sheet.content)} for sheet in sprites.sheets
+            {"type": sheet.media_type, "data": _base64(sheet.content)} for sheet in images.sheets
         ],
     }
 
@@ -84,7 +84,7 @@ def _base64(content: bytes) -> str:
 SCRIPTS = (
     "dom",
     "data",
-    "sprites",
+    "image_sheets",
     "charts",
     "glance",
     "features",

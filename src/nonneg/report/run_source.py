@@ -21,6 +21,7 @@ from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.io import digest_of_file
 from nonneg.losses.info_nce import info_nce_bounds
 from nonneg.report.atlas_data import SelectionPoint, Training
+from nonneg.report.headline import HEADLINE
 from nonneg.report.inputs import PartOf, images_of_data
 from nonneg.report.samples import Samples
 from nonneg.runs.evaluating import EVALUATION_FILES
@@ -36,7 +37,6 @@ _SEPIN_SAMPLES = 2000
 # Of larger samples the raw inputs tell little of what is alike.
 _REFERENCE_WIDTH = 4096
 _LOSSES = {"info_nce": "InfoNCE", "spectral": "the spectral loss"}
-_HEADLINE = ("probe_hidden", "probe_features", "knn_features")
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,14 @@ class RunSource:
         encoder: Its encoder.
         data: The samples.
         split: What part of its data they are.
+        source: Where they are from, if not from the run's own data.
     """
 
     run: RunRecord
     encoder: Encoder
     data: Data
     split: str
+    source: str | None = None
 
     @classmethod
     def read(
@@ -66,7 +68,7 @@ class RunSource:
             samples = load(source)  # all that a page needs
         else:
             _, samples = run_data(run, source=source, split=split, data_dir=data_dir)
-        return cls(run, encoder, samples, split)
+        return cls(run, encoder, samples, split, source)
 
     @property
     def method(self) -> str:
@@ -167,7 +169,7 @@ class RunSource:
         return Training(records, collapse) if records else None
 
     def evaluation(self) -> tuple[Figures, str | None]:
-        """Figures of ``nonneg evaluate`` for these weights, or why there are none."""
+        """Figures of ``nonneg evaluate`` for these weights and samples, or why there are none."""
         data = "" if self.run.knows_data else " --data SET"
         command = f"nonneg evaluate {self.run.folder}{data}"
         if self.split not in EVALUATION_FILES:
@@ -178,16 +180,29 @@ class RunSource:
         found = Evaluation.read(path)
         if found.model != digest_of_file(self.run.folder / WEIGHTS_FILE):
             return {}, f"{path.name} of {self.method} is of other weights; run {command} again."
+        tested = found.data.get("test", {})
+        if any(tested[key] != value for key, value in self._tested().items() if key in tested):
+            return {}, (
+                f"{path.name} of {self.method} is of other data ({tested['name']}); run {command} "
+                "on these."
+            )
         return found.figures(), None
+
+    def _tested(self) -> dict[str, Any]:
+        """What an evaluation on these samples says of them."""
+        counts: dict[str, Any] = {"name": self.data.name, "n_samples": len(self.data)}
+        if self.source is not None and is_own_file(self.source):
+            counts["digest"] = digest_of_file(Path(self.source).expanduser())
+        return counts
 
 
 def headline_figures(figures: Figures) -> Figures:
-    """The accuracies that stand beside readability."""
-    return {key: figures[key] for key in _HEADLINE if key in figures}
+    """The figures of an evaluation that the page shows."""
+    return {key: figures[key] for key in HEADLINE if key in figures}
 
 
 def selection_points(figures: Figures) -> Sequence[SelectionPoint]:
-    """The selection result of an evaluation, one point a task, a ranking and a size.
+    """The selection result of an evaluation, one point per task, ranking and size.
 
     Example:
         >>> from nonneg.evaluation.figure import Figure

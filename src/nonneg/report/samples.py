@@ -199,7 +199,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Sprites:
+class ImageSheets:
     """All images on sheets.
 
     Args:
@@ -217,7 +217,7 @@ class Sprites:
     sheets: tuple[Sheet, ...]
 
 
-def sprites(images: Images, numbers: IntArray) -> Sprites:
+def image_sheets(images: Images, numbers: IntArray) -> ImageSheets:
     """Sheets of the images with these numbers; large ones are shrunk, see ``largest_side``.
 
     Args:
@@ -245,7 +245,7 @@ def sprites(images: Images, numbers: IntArray) -> Sprites:
                 top, left = i // a_row * height, i % a_row * width
                 sheet[top : top + height, left : left + width] = image
         sheets.append(_encoded(sheet, exact=channels == 1 and max(height, width) <= _EXACT_UP_TO))
-    return Sprites(width, height, a_row, a_sheet, tuple(sheets))
+    return ImageSheets(width, height, a_row, a_sheet, tuple(sheets))
 
 
 def largest_side(n_images: int) -> int:

@@ -1,4 +1,4 @@
-"""The writing of an atlas: measured, named, packed into one HTML file that opens offline."""
+"""The writing of an atlas: measured, named and packed into one HTML file that opens offline."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,14 @@ import numpy as np
 from nonneg import io as files
 from nonneg import metrics
 from nonneg.estimators.description import telling_words
-from nonneg.evaluation.figure import Figure, Figures
+from nonneg.evaluation.figure import BECAUSE, Figure
+from nonneg.metrics.figures import MIN_ACTIVE
 from nonneg.metrics.results import IntArray
 from nonneg.report import contents
 from nonneg.report.atlas_data import Atlas
-from nonneg.report.captions import Spoken
-from nonneg.report.feature_facts import MIN_ACTIVE, FeatureFacts, feature_facts
-from nonneg.report.headline import as_table, headline
+from nonneg.report.captions import ShownCaptions
+from nonneg.report.feature_facts import FeatureFacts, feature_facts
+from nonneg.report.headline import CLASS_KEYS, as_table, headline
 from nonneg.report.page import packed, page
 from nonneg.report.samples import Samples, drawn
 
@@ -124,7 +125,7 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
         )
     if samples.classes is None:
         said.append("There are no labels, so nothing is said of classes and purity.")
-    said += _of_few_samples(atlas, content)
+    said += _of_few_samples(content)
     if atlas.captions is not None:
         said += _of_captions(atlas, content["sides"][1])
     if samples.images is None and samples.texts is None:
@@ -140,14 +141,12 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def _of_few_samples(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
+def _of_few_samples(content: Mapping[str, Any]) -> list[str]:
     """Why class consistency and purity have no value, where labels alone do not explain it."""
-    n, key = len(atlas.samples), f"class_consistency_min{MIN_ACTIVE}"
-    rows: list[dict[str, Any]] = [row for row in content["figures"] if row["key"] == key]
+    rows: list[dict[str, Any]] = [row for row in content["figures"] if row["key"] == CLASS_KEYS[0]]
     return [
-        f"Class consistency and purity of {method} are left out: no feature is on for "
-        f"{min(MIN_ACTIVE, n)} of the {n:,} {atlas.samples.kind}s. Show more of them: of a run "
-        "with --split train, or of a fit with a larger --test-share."
+        f"Class consistency and purity of {method} are left out: {cell['beside'].get(BECAUSE)}. "
+        "Show more of them: of a run with --split train, or of a fit with a larger --test-share."
         for row in rows
         for method, cell in row["cells"].items()
         if cell["value"] is None
@@ -216,18 +215,20 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
     shown = drawn(len(samples), max_samples, seed)
     facts = feature_facts(samples.features, shown=shown, labels=samples.classes)
     rank = metrics.effective_rank(samples.features)
+    known = atlas.run_info.figures
     own = headline(
         samples.features,
         samples.classes,
         reference=atlas.reference,
         sepin=atlas.sepin,
         rank=rank,
+        known=known.get(method),
     )
     figures = {method: own}
-    spoken = (
+    captions = (
         None
         if atlas.captions is None
-        else Spoken.of(atlas, shown, max_samples=max_samples, seed=seed)
+        else ShownCaptions.of(atlas, shown, max_samples=max_samples, seed=seed)
     )
     content: dict[str, Any] = {
         "title": atlas.title,
@@ -239,7 +240,7 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         "min_active": MIN_ACTIVE,
         "class_names": [] if samples.classes is None else list(samples.class_names),
         "sides": [contents.side(samples, shown)],
-        "features": contents.feature_table(facts, _names(atlas, shown, facts, spoken)),
+        "features": contents.feature_table(facts, _names(atlas, shown, facts, captions)),
         "space": contents.space(samples.features, facts, rank, {method: atlas.run_info.selection}),
         "training": contents.training_charts(atlas.run_info.training),
         "sepin": contents.per_feature(atlas.sepin),
@@ -255,29 +256,32 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
             samples.classes,
             reference=atlas.reference,
             sepin=atlas.against_sepin,
+            known=known.get(atlas.against_method),
         )
         figures = {atlas.against_method: beside} | figures
     if atlas.other_seed is not None:
         content["seed"], figures[method]["returned"] = _seed(atlas, shown)
-    if spoken is not None:
-        content["captions"] = spoken.table()
-        content["sides"].append(contents.side(spoken.captions, spoken.shown, spoken.place))
-        figures[method] |= spoken.figures(facts.n_active)
-    content["figures"] = as_table(_joined(figures, atlas.run_info.figures), samples.kind)
+    if captions is not None:
+        content["captions"] = captions.table()
+        content["sides"].append(contents.side(captions.samples, captions.shown, captions.place))
+        figures[method] |= captions.figures(facts.n_active)
+    content["figures"] = as_table(figures, samples.kind)
     content["notes"] = [*atlas.run_info.notes, *notes(atlas, content)]
     return content
 
 
-def _names(atlas: Atlas, shown: IntArray, facts: FeatureFacts, spoken: Spoken | None) -> list[str]:
+def _names(
+    atlas: Atlas, shown: IntArray, facts: FeatureFacts, captions: ShownCaptions | None
+) -> list[str]:
     """The given names, else by words where there are texts, else by classes, else none."""
     if atlas.names is not None:
         return list(atlas.names)
-    if spoken is not None and spoken.captions.texts is not None:
-        texts = [spoken.captions.texts[i] for i in spoken.shown]
-        top = spoken.facts.top
-        if spoken.place is None:
+    if captions is not None and captions.samples.texts is not None:
+        texts = [captions.samples.texts[i] for i in captions.shown]
+        top = captions.facts.top
+        if captions.place is None:
             return names_by_words(top, texts)
-        return names_by_words(top, texts, beside=facts.top, text_of=spoken.place)
+        return names_by_words(top, texts, beside=facts.top, text_of=captions.place)
     return _names_of(atlas.samples, shown, facts)
 
 
@@ -309,15 +313,11 @@ def _seed(atlas: Atlas, shown: IntArray) -> tuple[dict[str, Any], Figure]:
     assert atlas.other_seed is not None
     match = metrics.match_features(atlas.samples.features, atlas.other_seed)
     facts = feature_facts(atlas.other_seed, shown=shown, n_top=8)
-    beside = {"n_returned": match.n_returned, "mean_cosine": match.value}
-    figure = Figure(match.return_rate, higher_is_better=True, is_rate=True, beside=beside)
+    figure = Figure.of(
+        "returned", match.return_rate, n_returned=match.n_returned, mean_cosine=match.value
+    )
     return {
         "partner": packed(match.partner, "int32"),
         "cosine": packed(match.per_feature, "float32"),
         "top": packed(facts.top, "int32"),
     }, figure
-
-
-def _joined(figures: Mapping[str, Figures], more: Mapping[str, Figures]) -> dict[str, Figures]:
-    """Figures of the page's own methods and further ones; what is measured here wins."""
-    return {name: {**more.get(name, {}), **own} for name, own in figures.items()}

@@ -1,10 +1,4 @@
-"""The comparison of runs: grouped by settings, one row per figure, paired over seeds.
-
-From Wang, Zhang, Guo and Wang, *Non-negative Contrastive Learning*, ICLR 2024: means and standard
-deviations of three runs, of a ResNet-18 trained for 200 epochs (CIFAR) or 100 (ImageNet-100). Its
-retrieval is precision@10, called mAP@10 there; its SEPIN has no stated unit and cannot be nats, so
-it is left out here, as ours is in nats.
-"""
+"""The comparison of runs: grouped by settings, one row per figure, paired over seeds."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -16,70 +10,11 @@ from scipy.special import stdtrit
 
 from nonneg.evaluation.evaluation import Evaluation
 from nonneg.evaluation.figure import Figure, Figures
+from nonneg.evaluation.published import Published, published_figures
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import method
 from nonneg.runs.record import RunRecord, check_is_described, read_run
 from nonneg.settings import differences
-
-
-@dataclass(frozen=True)
-class Published:
-    """A figure of the paper, as a share, with its spread where one is given."""
-
-    value: float
-    std: float | None = None
-
-
-def _percent(value: float, std: float | None = None) -> Published:
-    return Published(value / 100, None if std is None else std / 100)
-
-
-PAPER: dict[tuple[str, str, str], Published] = {
-    # (data set, method, figure)
-    ("cifar10", "CL", "probe_hidden"): _percent(87.6, 0.2),
-    ("cifar10", "NCL", "probe_hidden"): _percent(87.8, 0.2),
-    ("cifar10", "CL", "fine_tune"): _percent(92.3, 0.1),
-    ("cifar10", "NCL", "fine_tune"): _percent(92.6, 0.1),
-    ("cifar100", "CL", "probe_hidden"): _percent(58.6, 0.2),
-    ("cifar100", "NCL", "probe_hidden"): _percent(59.7, 0.4),
-    ("cifar100", "CL", "fine_tune"): _percent(72.6, 0.1),
-    ("cifar100", "NCL", "fine_tune"): _percent(73.0, 0.2),
-    ("imagenet100", "CL", "probe_hidden"): _percent(68.7, 0.3),
-    ("imagenet100", "NCL", "probe_hidden"): _percent(69.4, 0.3),
-    ("imagenet100", "CL", "fine_tune"): _percent(77.3, 0.5),
-    ("imagenet100", "NCL", "fine_tune"): _percent(79.2, 0.4),
-    ("imagenet100", "CL", "robust_stylised"): _percent(19.6),
-    ("imagenet100", "NCL", "robust_stylised"): _percent(21.2),
-    ("imagenet100", "CL", "robust_corruption"): _percent(34.5),
-    ("imagenet100", "NCL", "robust_corruption"): _percent(36.1),
-    ("imagenet100", "CL", "robust_sketch"): _percent(27.1),
-    ("imagenet100", "NCL", "robust_sketch"): _percent(28.0),
-    ("imagenet100", "CL", "selection_probe_all"): _percent(66.8),
-    ("imagenet100", "NCL", "selection_probe_all"): _percent(68.9),
-    ("imagenet100", "CL", "selection_retrieval_all"): _percent(10.9),
-    ("imagenet100", "NCL", "selection_retrieval_all"): _percent(14.2),
-    ("imagenet100", "CL", "selection_transfer_all"): _percent(17.2),
-    ("imagenet100", "NCL", "selection_transfer_all"): _percent(19.9),
-    ("imagenet100", "CL", "selection_probe_512_random"): _percent(66.2),
-    ("imagenet100", "NCL", "selection_probe_512_random"): _percent(64.3),
-    ("imagenet100", "CL", "selection_retrieval_512_random"): _percent(10.0),
-    ("imagenet100", "NCL", "selection_retrieval_512_random"): _percent(8.2),
-    ("imagenet100", "CL", "selection_transfer_512_random"): _percent(16.6),
-    ("imagenet100", "NCL", "selection_transfer_512_random"): _percent(16.7),
-    ("imagenet100", "CL", "selection_probe_512_ea_signed"): _percent(66.3),
-    ("imagenet100", "NCL", "selection_probe_512_ea_signed"): _percent(66.7),
-    ("imagenet100", "CL", "selection_retrieval_512_ea_signed"): _percent(9.9),
-    ("imagenet100", "NCL", "selection_retrieval_512_ea_signed"): _percent(11.1),
-    ("imagenet100", "CL", "selection_transfer_512_ea_signed"): _percent(16.5),
-    ("imagenet100", "NCL", "selection_transfer_512_ea_signed"): _percent(17.7),
-    ("imagenet100", "CL", "selection_probe_512_ea_rectified"): _percent(66.5),
-    ("imagenet100", "NCL", "selection_probe_512_ea_rectified"): _percent(68.9),
-    ("imagenet100", "CL", "selection_retrieval_512_ea_rectified"): _percent(10.2),
-    ("imagenet100", "NCL", "selection_retrieval_512_ea_rectified"): _percent(14.2),
-    ("imagenet100", "CL", "selection_transfer_512_ea_rectified"): _percent(16.6),
-    ("imagenet100", "NCL", "selection_transfer_512_ea_rectified"): _percent(19.8),
-}
-
 
 CONFIDENCE = 0.95
 MIN_PAIRS = 3
@@ -102,14 +37,14 @@ class Difference:
         mean: Of the paired differences.
         std: Theirs; None for a single pair.
         n: Pairs.
-        is_sure: Whether the 95 % interval of the mean (Student's t) leaves zero out; never with
-            fewer than three pairs.
+        is_significant: Whether the 95 % interval of the mean (Student's t) leaves zero out; never
+            with fewer than three pairs.
     """
 
     mean: float
     std: float | None
     n: int
-    is_sure: bool
+    is_significant: bool
 
 
 @dataclass(frozen=True)
@@ -122,8 +57,8 @@ class ComparedFigure:
         higher_is_better: The direction.
         spreads: By group; None where no run of the group has the figure.
         differences: By group, against the first; None where there are no pairs.
-        winner: The group that is surely better than the first, or the first where it is surely
-            better than all others; None where the spread does not allow a word.
+        winner: The group that is significantly better than the first, or the first where it
+            is significantly better than all others; None where the spread does not allow a word.
         nulls: By group, what chance gives, such as permuted labels, in the mean over seeds; None
             where the figure has none.
     """
@@ -137,7 +72,7 @@ class ComparedFigure:
     nulls: dict[str, float | None]
 
 
-def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure]:
+def comparison_rows(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure]:
     """Every figure of some groups of runs, side by side.
 
     Args:
@@ -147,7 +82,7 @@ def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure
     Example:
         >>> cl = {seed: {"probe": Figure(0.80 + seed / 100, True)} for seed in range(3)}
         >>> ncl = {seed: {"probe": Figure(0.82 + seed / 99, True)} for seed in range(3)}
-        >>> row, = compared({"CL": cl, "NCL": ncl})
+        >>> row, = comparison_rows({"CL": cl, "NCL": ncl})
         >>> row.winner, round(row.differences["NCL"].mean, 4), row.differences["NCL"].n
         ('NCL', 0.0201, 3)
     """
@@ -155,10 +90,10 @@ def compared(groups: Mapping[str, Mapping[int, Figures]]) -> list[ComparedFigure
     for runs in groups.values():
         for figures in runs.values():
             names |= figures
-    return [_compared_figure(name, figure, groups) for name, figure in names.items()]
+    return [_comparison_row(name, figure, groups) for name, figure in names.items()]
 
 
-def _compared_figure(
+def _comparison_row(
     name: str, example: Figure, groups: Mapping[str, Mapping[int, Figures]]
 ) -> ComparedFigure:
     values = {group: _values(name, runs) for group, runs in groups.items()}
@@ -198,12 +133,12 @@ def _difference(first: Mapping[int, float], other: Mapping[int, float]) -> Diffe
     if not paired:
         return None
     mean, std, n = statistics.fmean(paired), _std(paired), len(paired)
-    is_sure = False
+    is_significant = False
     if n >= MIN_PAIRS:
         assert std is not None
         half_width = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * std / n**0.5
-        is_sure = bool(abs(mean) > half_width)
-    return Difference(mean, std, n, is_sure)
+        is_significant = bool(abs(mean) > half_width)
+    return Difference(mean, std, n, is_significant)
 
 
 def _winner(
@@ -214,7 +149,7 @@ def _winner(
     gains = {
         group: (found.mean if higher_is_better else -found.mean)
         for group, found in differences.items()
-        if found is not None and found.is_sure
+        if found is not None and found.is_significant
     }
     if any(gain > 0 for gain in gains.values()):
         return max(gains, key=lambda group: gains[group])
@@ -250,6 +185,18 @@ class Comparison:
     published: dict[str, dict[str, Published]]
     differing: list[str]
 
+    @property
+    def fewest_pairs(self) -> int:
+        """Of all figures that a group and the first one have both, the fewest seeds in common."""
+        first, *others = (group.name for group in self.groups)
+        pairs = (
+            0 if (difference := row.differences[name]) is None else difference.n
+            for row in self.figures
+            for name in others
+            if row.spreads[first] and row.spreads[name]
+        )
+        return min(pairs, default=0)
+
 
 def compare_runs(folders: Sequence[str | Path], *, split: str = "test") -> Comparison:
     """Evaluated runs side by side.
@@ -272,7 +219,7 @@ def compare_runs(folders: Sequence[str | Path], *, split: str = "test") -> Compa
     groups = _groups(runs, evaluations)
     return Comparison(
         groups=groups,
-        figures=compared(
+        figures=comparison_rows(
             {g.name: {seed: figures for seed, (_, figures) in g.runs.items()} for g in groups}
         ),
         published=_published(name, groups),
@@ -358,8 +305,7 @@ def _differing(groups: list[Group]) -> list[str]:
 
 def _published(data: str, groups: list[Group]) -> dict[str, dict[str, Published]]:
     found: dict[str, dict[str, Published]] = {}
-    for (name, by, figure), published in PAPER.items():
-        for group in groups:
-            if (name, by) == (data, group.method):
-                found.setdefault(figure, {})[group.name] = published
+    for group in groups:
+        for key, figure in published_figures(data, group.method).items():
+            found.setdefault(key, {})[group.name] = figure
     return found

@@ -13,7 +13,7 @@ from nonneg.evaluation.subject import EvaluationSettings, Subject
 from nonneg.inference import chosen_device
 from nonneg.io import digest_of_file, write_json
 from nonneg.runs.experiment import build_pairs
-from nonneg.runs.measured_data import elsewhere, run_data
+from nonneg.runs.measured_data import run_data, transfer_data
 from nonneg.runs.record import RunRecord, read_run, run_encoder
 from nonneg.training.processes import join_processes
 from nonneg.training.run_folder import locked
@@ -69,7 +69,7 @@ def evaluate_run(
     encoder.to(chosen_device())
     watch("reading data")
     train, test = run_data(run, source=source, split=split, data_dir=data_dir)
-    other, why_not = elsewhere(run, train, transfer_to, data_dir)
+    other, why_not = transfer_data(run, train, transfer_to, data_dir)
     reasons = {"transfer": why_not, **({} if run.fit is None else _NOT_OF_FITS)}
     experiment = run.experiment
     pairs = build_pairs(experiment, train) if experiment and len(train.sample_shape) == 3 else None
@@ -80,7 +80,7 @@ def evaluate_run(
         settings or EvaluationSettings(),
         pairs=pairs,
         temperature=_temperature(run),
-        elsewhere=other,
+        transfer=other,
         folder=None if run.fit else run.folder / _FINE_TUNE_FOLDERS[split],
         classifier=_classifier(run, encoder),
         **({} if pairs is None else {"view": pairs.one_view}),
@@ -131,8 +131,8 @@ def _temperature(run: RunRecord) -> float | None:
 
 def _counts(subject: Subject) -> dict[str, Any]:
     sets = {"train": subject.train, "test": subject.test}
-    if subject.elsewhere is not None:
-        sets |= {"transfer_train": subject.elsewhere[0], "transfer_test": subject.elsewhere[1]}
+    if subject.transfer is not None:
+        sets |= {"transfer_train": subject.transfer[0], "transfer_test": subject.transfer[1]}
     return {key: {"name": part.name, "n_samples": len(part)} for key, part in sets.items()}
 
 
@@ -188,14 +188,14 @@ def _named(part: dict[str, Any] | None) -> str:
 
 def _ranking(subject: Subject) -> dict[str, Any]:
     """The expected activation of every feature on the training set, and their order."""
-    encoded = subject.seen_encoded
+    encoded = subject.encoded_train
     values = ranked_values(encoded, rectified=True)
     rectified = metrics.expected_activation(values).per_feature
     signed = metrics.expected_activation(encoded.scores, on="signed").per_feature
     return {
         "nonneg": "ranking",
         "by": "expected_activation",
-        "on": {"name": subject.shown.name, "n_samples": len(subject.shown)},
+        "on": {"name": subject.train_part.name, "n_samples": len(subject.train_part)},
         "order": metrics.select(values, len(rectified)).tolist(),
         "rectified": rectified.tolist(),
         "signed": signed.tolist(),

@@ -93,7 +93,7 @@ def _check_tested(run: RunRecord, settings: DataSettings) -> None:
         )
 
 
-def elsewhere(
+def transfer_data(
     run: RunRecord, train: Data, name: str | None, data_dir: str | Path | None
 ) -> tuple[tuple[Data, Data] | None, str | None]:
     """Train and test of the other set; a usual one whose files are absent is left out, and why."""

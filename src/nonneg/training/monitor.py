@@ -1,4 +1,4 @@
-"""Is the run healthy? A few measurements of held-out samples after each epoch, and a watch."""
+"""The monitor of a run: figures of held-out samples after each epoch, and signs of collapse."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ MIN_ALIVE = 0.02
 
 
 def measurements(features: Tensor, labels: Tensor | None) -> dict[str, Any]:
-    """What the history says of some features.
+    """What the history says of some features, by the keys of :mod:`nonneg.metrics.figures`.
 
     Args:
         features: Of held-out samples, ``(n, d)``.

@@ -20,7 +20,7 @@ def test_the_glance_shows_figures_with_their_chance(visit, digits):
     page = visit(digits)
     assert "40of 44 features are alive" in page.text_content(".bigs")
     assert "share a class (features with ≥ 20 active)" in page.text_content(".bigs")
-    purity = page.locator("table.figures tr", has_text="Purity of the top 20")
+    purity = page.locator("table.figures tr", has_text="Top-20 purity")
     assert "chance" in purity.text_content()
     assert page.locator("table.figures thead th").all_text_contents()[1:3] == ["● CL", "■ NCL"]
     assert "CL has negative features" in page.text_content(".notes-list")

@@ -1,4 +1,4 @@
-// How are numbers drawn? A few small charts by hand; what a colour says, words or shapes say too.
+// Small charts, drawn by hand; what a colour says, words or shapes say too.
 
 const COLOURS = ["var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)"];
 const DASHES = [null, "6 4", "2 3", "8 3 2 3"];

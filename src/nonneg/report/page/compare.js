@@ -1,4 +1,4 @@
-// How do two methods look side by side? One row a rank, the strongest samples of each one's feature.
+// Two methods side by side: one row per rank, the strongest samples of each one's feature.
 
 const ROWS_A_PAGE = 24;
 const ORDERS = [
@@ -52,7 +52,7 @@ function comparedCell(those, feature, isLinked) {
       el("span", { class: "number" }, `#${feature}`),
       el("small", {}, facts.join(" · ")),
     ),
-    gallery(samples, row(those.top, feature).slice(0, samples.sprites ? 10 : 4), {
+    gallery(samples, row(those.top, feature).slice(0, samples.image_sheets ? 10 : 4), {
       mark: false,
       size: 48,
     }),

@@ -1,4 +1,4 @@
-// What does the page know? The embedded arrays, and what follows from them.
+// The data of the page: the embedded arrays, and what follows from them.
 
 const content = JSON.parse(document.getElementById("content").textContent);
 

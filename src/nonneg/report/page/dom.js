@@ -1,4 +1,4 @@
-// How are elements made? From code only: texts go in as text, never as HTML.
+// Elements of the page, made from code only: texts go in as text, never as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,4 +1,4 @@
-// What does one feature stand for? Its samples from the strongest to the weakest, and its company.
+// The page of one feature: its samples from the strongest to the weakest, and its company.
 
 function featureFacts(feature) {
   const rows = [
@@ -73,7 +73,7 @@ function spreadRows(side, those, feature) {
           el("small", {}, plural(n, side.kind)),
           share,
         ),
-        gallery(side, numbers, { mark: !side.sprites, size: captionTop ? 64 : undefined }),
+        gallery(side, numbers, { mark: !side.image_sheets, size: captionTop ? 64 : undefined }),
       );
     })
     .reverse();
@@ -97,7 +97,7 @@ function partnerList(feature) {
           featureName(other),
           el("span", { class: "number" }, `#${other}`),
         ),
-        strip(samples, row(features.top, other), samples.sprites ? 6 : 1, 32),
+        strip(samples, row(features.top, other), samples.image_sheets ? 6 : 1, 32),
         meter(cosines[at]),
         el("span", { class: "value" }, cosines[at].toFixed(2)),
       ),
@@ -114,7 +114,7 @@ function seedPart(feature) {
   return section(
     "In another seed",
     `Its partner there is feature ${partner}, cosine ${cosine.toFixed(2)}: ${verdict}.`,
-    gallery(samples, row(otherSeed.top, partner), { mark: !samples.sprites }),
+    gallery(samples, row(otherSeed.top, partner), { mark: !samples.image_sheets }),
   );
 }
 

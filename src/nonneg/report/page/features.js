@@ -1,4 +1,4 @@
-// Which features are there? A card each, sorted, filtered, a page at a time.
+// All features: one card each, sorted, filtered, a page at a time.
 
 const CARDS_A_PAGE = 48;
 let lastOrder = null; // of the grid, so that a feature's page knows what comes next
@@ -52,7 +52,7 @@ function featureCard(feature, key = null) {
     "article",
     { class: "card" },
     heading,
-    strip(samples, top, samples.sprites ? 12 : 3, 40),
+    strip(samples, top, samples.image_sheets ? 12 : 3, 40),
     captionTop ? strip(captions, row(captionTop.top, feature), 3) : null,
     el(
       "div",

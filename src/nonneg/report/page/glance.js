@@ -1,4 +1,4 @@
-// What is to be seen at once? What was trained, the figures against chance, and the first features.
+// The first view: what was trained, the figures against chance, and the first features.
 
 function bigNumber(value, words, beside) {
   return el(
@@ -27,7 +27,7 @@ function bigNumbers() {
     ),
   ];
   for (const [key, words] of [
-    ["top_purity", `of a feature's ${content.min_active} strongest samples share a class`],
+    [`top${content.min_active}_purity`, `of a feature's ${content.min_active} strongest samples share a class`],
     [
       `class_consistency_min${content.min_active}`,
       `of the samples that activate a feature share a class (features with ≥ ${content.min_active} active)`,

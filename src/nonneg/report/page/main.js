@@ -1,4 +1,4 @@
-// Which part is shown? The address after # decides, so that links and the back button work.
+// The parts of the page: the address after # says which is shown, so that links and the back button work.
 
 const PARTS = [
   ["#/", "At a glance", true],

@@ -1,4 +1,4 @@
-// Where do features lie? On a plane, near those that fire for the same samples.
+// The map of the features: on a plane, near those that fire for the same samples.
 
 /** Names that do not lie on each other, the most expected features first. */
 function placedNames(places, width, height) {
@@ -36,7 +36,7 @@ function featureMap() {
   const draw = (zoom) => {
     plane.style.setProperty("--zoom", zoom);
     const width = Math.max(320, Math.min(1060, document.documentElement.clientWidth - 40)) * zoom;
-    const named = samples.sprites
+    const named = samples.image_sheets
       ? new Set()
       : new Set(placedNames(places, width, width * 0.68).map((p) => p.feature));
     // Names come last, so that no dot lies on them.
@@ -45,7 +45,7 @@ function featureMap() {
       ...inOrder.map(({ feature, x, y }) => {
         const title = `#${feature} ${featureName(feature)}`;
         const first = features.top[feature * features.top.shape[1]];
-        const isImage = samples.sprites && first >= 0;
+        const isImage = samples.image_sheets && first >= 0;
         return el(
           "a",
           {

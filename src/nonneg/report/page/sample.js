@@ -1,4 +1,4 @@
-// What is in one sample, and why are two alike? Its active features, and what they add up to.
+// The page of one sample: its active features, and what two samples share.
 
 const FIRST_FEATURES = 20;
 
@@ -12,7 +12,7 @@ function featureRow(feature, value, highest, beside) {
       featureName(feature),
       el("span", { class: "number" }, `#${feature}`),
     ),
-    samples.sprites ? strip(samples, row(features.top, feature), 5, 28) : null,
+    samples.image_sheets ? strip(samples, row(features.top, feature), 5, 28) : null,
     meter(value, highest),
     el("span", { class: "value" }, value.toFixed(3)),
     beside,
@@ -140,7 +140,7 @@ function showSample(side, number) {
       el(
         "div",
         { class: "portrait" },
-        side.sprites ? thumbnail(side, number, 196) : null,
+        side.image_sheets ? thumbnail(side, number, 196) : null,
         side.texts ? el("blockquote", {}, side.texts[number]) : null,
         belongsTogether(side, number),
       ),

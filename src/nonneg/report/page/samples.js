@@ -1,4 +1,4 @@
-// Where is a sample? A search by label, text, id or number, and the features of that name.
+// The search for samples: by label, text, id or number, and the features of that name.
 
 const SAMPLES_A_PAGE = 120;
 

@@ -1,4 +1,4 @@
-// How are the features spread? Active ones a sample, correlations, and how few are enough.
+// The space of the features: active ones per sample, correlations, and how few are enough.
 
 const RANKINGS = {
   ea_rectified: "expected activation",
@@ -162,7 +162,7 @@ function showSpace() {
     el("h1", {}, "The space"),
     section(
       "A map of the features",
-      `Features that fire for the same ${samples.kind}s lie together; each is a link, drawn as ${samples.sprites ? `its strongest ${samples.kind}` : "a dot, some with their names"}. Axes mean nothing.` +
+      `Features that fire for the same ${samples.kind}s lie together; each is a link, drawn as ${samples.image_sheets ? `its strongest ${samples.kind}` : "a dot, some with their names"}. Axes mean nothing.` +
         mapLimit(),
       featureMap(),
     ),

@@ -1,4 +1,4 @@
-// How did training go? One small chart a quantity, with the line below or above which it collapsed.
+// Training: one small chart per quantity, with the line below or above which a run has collapsed.
 
 function trainingChart({ title, lines, collapse }) {
   const drawn = Object.entries(lines).map(([name, points]) => ({ name, points }));

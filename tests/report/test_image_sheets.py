@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nonneg.report.samples import small_images, sprites
+from nonneg.report.samples import image_sheets, small_images
 
 
 def opened(sheet):
@@ -14,7 +14,7 @@ def opened(sheet):
 def test_small_grey_images_come_back_exactly_from_any_sheet():
     images = np.random.default_rng(0).integers(0, 256, size=(7000, 28, 28), dtype=np.uint8)
     numbers = np.arange(0, 7000)[::-1]
-    found = sprites(images, numbers)
+    found = image_sheets(images, numbers)
     assert len(found.sheets) == 2
     assert {sheet.media_type for sheet in found.sheets} == {"image/png"}
     pixels = [opened(sheet) for sheet in found.sheets]
@@ -30,7 +30,7 @@ def test_colour_images_are_webp_and_near():
     ramp = np.linspace(0, 255, 32).astype(np.uint8)
     images = np.broadcast_to(ramp, (5, 3, 32, 32)).copy()
     images[:, 0] //= 2
-    found = sprites(images, np.arange(5))
+    found = image_sheets(images, np.arange(5))
     assert found.sheets[0].media_type == "image/webp"
     sheet = opened(found.sheets[0]).astype(int)
     assert sheet.shape == (32, 160, 3)
@@ -44,7 +44,7 @@ def test_large_images_are_fetched_by_number_and_shrunk():
         asked.append(len(numbers))
         return np.stack([np.full((3, 224, 112), n, np.uint8) for n in numbers])
 
-    found = sprites(fetch, np.array([9, 200]))
+    found = image_sheets(fetch, np.array([9, 200]))
     assert (found.height, found.width) == (128, 64)
     sheet = opened(found.sheets[0])
     assert sheet[:, :64].mean() == pytest.approx(9, abs=2)

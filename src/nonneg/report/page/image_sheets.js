@@ -1,10 +1,10 @@
-// How is a sample seen? As its image, its text or its name, and always as a link to its page.
+// The looks of a sample: its image, its text or its name, and always a link to its page.
 
 const sheets = new Map(); // from a side to its decoded sheets, each with who waits for it
 
 function sheetOf(side, number) {
   if (!sheets.has(side)) {
-    const made = side.sprites.sheets.map(({ type, data }) => {
+    const made = side.image_sheets.sheets.map(({ type, data }) => {
       const sheet = { bitmap: null, waiting: [] };
       createImageBitmap(new Blob([bytesOf(data)], { type })).then((bitmap) => {
         sheet.bitmap = bitmap;
@@ -14,12 +14,12 @@ function sheetOf(side, number) {
     });
     sheets.set(side, made);
   }
-  return sheets.get(side)[Math.floor(number / side.sprites.a_sheet)];
+  return sheets.get(side)[Math.floor(number / side.image_sheets.a_sheet)];
 }
 
 /** The image of a sample on a canvas of its own, about `size` pixels wide. */
 function thumbnail(side, number, size) {
-  const { width, height, a_row: aRow, a_sheet: aSheet } = side.sprites;
+  const { width, height, a_row: aRow, a_sheet: aSheet } = side.image_sheets;
   const fits = size / Math.max(width, height);
   const isDrawing = Math.max(width, height) <= 32;
   const scale = isDrawing && fits >= 1.5 ? Math.round(fits) : fits; // whole pixels stay square
@@ -49,18 +49,18 @@ function spoken(side, number, strength) {
 
 /** What can be seen of a sample, without a link. */
 function look(side, number, size) {
-  if (side.sprites) return thumbnail(side, number, size);
+  if (side.image_sheets) return thumbnail(side, number, size);
   if (side.texts) return el("span", { class: "words" }, side.texts[number]);
   return el("span", { class: "chip" }, side.called(number));
 }
 
 /** Pixels a side of an image in a gallery: a photograph needs more than a drawing. */
-const tileSize = (side) => (side.sprites && side.sprites.width > 48 ? 80 : 56);
+const tileSize = (side) => (side.image_sheets && side.image_sheets.width > 48 ? 80 : 56);
 
 /** A sample as a link. `mark` adds its label and strength below an image, or beside a text. */
 function tile(side, number, { size = tileSize(side), strength = null, mark = true, href = null } = {}) {
   const label = side.label(number);
-  const isImage = Boolean(side.sprites);
+  const isImage = Boolean(side.image_sheets);
   const notes = [];
   if (mark && label) notes.push(el("span", { class: "label" }, label));
   if (mark && !missing(strength)) notes.push(el("span", { class: "value" }, strength.toFixed(2)));
@@ -83,11 +83,11 @@ function gallery(side, numbers, { strengths = null, size = tileSize(side), mark 
     tile(side, number, { size, mark, strength: strengths ? strengths[at] : null }),
   );
   if (!tiles.length) return el("p", { class: "quiet" }, "None.");
-  return el("div", { class: side.sprites ? "gallery" : "gallery texts" }, tiles);
+  return el("div", { class: side.image_sheets ? "gallery" : "gallery texts" }, tiles);
 }
 
 /** The first samples of a list without links: what stands on a card that is a link itself. */
 function strip(side, numbers, n, size) {
   const looks = [...numbers].slice(0, n).map((number) => look(side, number, size));
-  return el("div", { class: side.sprites ? "strip" : "strip texts", "aria-hidden": "true" }, looks);
+  return el("div", { class: side.image_sheets ? "strip" : "strip texts", "aria-hidden": "true" }, looks);
 }

@@ -1,0 +1,242 @@
+"""The vocabulary of figures: what each key of an evaluation, a table or an atlas means.
+
+One table holds the title, the direction, the unit and the explanation of every figure; whoever
+measures, compares or shows figures reads it, so that a figure has one name everywhere.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+# Of class consistency and purity: features with fewer active samples do not count.
+MIN_ACTIVE = 20
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """What a figure is.
+
+    Args:
+        title: Its name for a reader, in the middle of a sentence.
+        higher_is_better: The direction; None where neither end is the good one.
+        is_rate: In [0, 1] and shown in percent.
+        unit: Of its value; empty for a number without one, and for a rate.
+        help: What is counted, in a few words.
+    """
+
+    title: str
+    higher_is_better: bool | None = None
+    is_rate: bool = False
+    unit: str = ""
+    help: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit that a column of numbers has.
+
+        Example:
+            >>> figure_kind("sparsity").heading, figure_kind("step_ms").heading
+            ('sparsity, %', 'step, ms')
+        """
+        return self.headed(self.title)
+
+    def headed(self, title: str) -> str:
+        """Another title, such as a shorter one, with the same unit."""
+        unit = "%" if self.is_rate else self.unit
+        return f"{title}, {unit}" if unit else title
+
+    @property
+    def label(self) -> str:
+        """The title as a line of its own, such as the row of a table, begins with it.
+
+        Example:
+            >>> figure_kind("sparsity").label, figure_kind("knn_hidden").label
+            ('Sparsity', 'k-NN (hidden)')
+        """
+        is_word = self.title[:2].isalpha() and self.title[:2].islower()
+        return self.title[0].upper() + self.title[1:] if is_word else self.title
+
+
+def _rate(title: str, help_: str = "", *, higher: bool | None = True) -> FigureKind:
+    return FigureKind(title, higher, is_rate=True, help=help_)
+
+
+def _score(title: str, help_: str = "", *, higher: bool | None = True) -> FigureKind:
+    return FigureKind(title, higher, help=help_)
+
+
+_ON_TEST = "accuracy on the test set"
+_COMMONEST = "share of the commonest class among a feature's"
+
+FIGURES: dict[str, FigureKind] = {
+    # Readability.
+    "alive_rate": _rate("alive features", "active for at least one sample"),
+    "sparsity": _rate("sparsity", "share of entries that are zero", higher=None),
+    "sparsity_alive": _rate(
+        "sparsity over alive features", "dead features cannot raise it", higher=None
+    ),
+    "active_per_sample": _score("active features per sample", "mean", higher=None),
+    "class_consistency": _score(
+        "class consistency (all alive)", f"{_COMMONEST} active samples; all alive features"
+    ),
+    "class_entropy": FigureKind(
+        "class entropy", False, unit="nats", help="of the classes of a feature's active samples"
+    ),
+    "correlation": _score(
+        "feature correlation", "mean absolute cosine between two alive features", higher=False
+    ),
+    "effective_rank": _score("effective rank", "directions that the features use", higher=None),
+    "monosemanticity": _score(
+        "monosemanticity", "how alike the samples of a feature are in the reference embedding"
+    ),
+    "info_nce": FigureKind("InfoNCE", False, unit="nats"),
+    "returned": _rate(
+        "features that return", "cosine of at least 0.8 with a feature of another seed"
+    ),
+    # Accuracies and retrieval.
+    "classifier": _rate("classifier", _ON_TEST),
+    "probe_hidden": _rate("linear probe (hidden)", _ON_TEST),
+    "probe_features": _rate("linear probe (features)", _ON_TEST),
+    "knn_hidden": _rate("k-NN (hidden)", _ON_TEST),
+    "knn_features": _rate("k-NN (features)", _ON_TEST),
+    "precision_hidden": _rate(
+        "precision@k (hidden)", "share of a sample's nearest neighbours that have its class"
+    ),
+    "precision_features": _rate(
+        "precision@k (features)", "share of a sample's nearest neighbours that have its class"
+    ),
+    "map_hidden": _rate("mAP@k (hidden)"),
+    "map_features": _rate("mAP@k (features)"),
+    "transfer_hidden": _rate("probe on another set (hidden)"),
+    "transfer_features": _rate("probe on another set (features)"),
+    "fine_tune": _rate("fine-tuned", _ON_TEST),
+    "robust_corruption": _rate("probe, corrupted"),
+    "robust_sketch": _rate("probe, sketched"),
+    "robust_stylised": _rate("probe, stylised"),
+    # Known factors.
+    "dci_disentanglement": _score("DCI disentanglement"),
+    "dci_completeness": _score("DCI completeness"),
+    "dci_informativeness": _score("DCI informativeness"),
+    "mig": _score("MIG"),
+    "sap": _score("SAP"),
+    "factor_vae": _score("FactorVAE score"),
+    "beta_vae": _score("BetaVAE score"),
+    # Samples with captions.
+    "alive_both": _rate(
+        "features alive on both sides", "active for at least one sample and at least one caption"
+    ),
+    "active_per_caption": _score("active features per caption", "mean", higher=None),
+    "caption_to_sample": _rate(
+        "captions that find their sample", "it is among the ten with the largest cosine"
+    ),
+    "sample_to_caption": _rate(
+        "samples that find a caption of theirs", "one is among the ten with the largest cosine"
+    ),
+    "agreement": _score(
+        "agreement of both sides",
+        "cosine of a feature over captions with itself over their samples; mean of features",
+    ),
+    # Over training.
+    "loss": _score("loss", higher=False),
+    "progress_rate": _rate("way from ceiling to floor of the loss"),
+    "alive_features": _score("alive features"),
+    "zero_row_rate": _rate("samples with no active feature", higher=False),
+    "accuracy": _rate("accuracy on held-out samples"),
+    "step_ms": FigureKind("step", False, unit="ms"),
+}
+
+_RANKED_BY = {
+    "random": "at random",
+    "ea_signed": "by EA of signed scores",
+    "ea_rectified": "by EA of rectified features",
+}
+
+
+def _selection(task: str, kept: str) -> FigureKind:
+    if kept == "all":
+        return _rate(f"{task}, all features")
+    size, _, ranking = kept.partition("_")
+    words = f"{size} of the alive" if "." in size else f"{size} features"
+    return _rate(f"{task}, {words}, {_RANKED_BY.get(ranking, ranking)}")
+
+
+# Keys that hold a number or a name.
+_FAMILIES: tuple[tuple[str, Callable[..., FigureKind]], ...] = (
+    (
+        r"class_consistency_min(\d+)",
+        lambda m: _score(
+            f"class consistency (≥ {m} active)",
+            f"{_COMMONEST} active samples; features with at least {m} of them",
+        ),
+    ),
+    (
+        r"top(\d+)_purity",
+        lambda m: _score(f"top-{m} purity", f"{_COMMONEST} {m} strongest samples"),
+    ),
+    (
+        r"sepin_(\d+|all)",
+        lambda k: FigureKind(
+            f"SEPIN@{k}",
+            True,
+            unit="nats",
+            help="information that only one feature holds, mean of the features with most",
+        ),
+    ),
+    (
+        r"probe_hidden_([\d.e-]+)_percent",
+        lambda p: _rate(f"linear probe (hidden), {p} % of the labels"),
+    ),
+    (r"selection_(probe|retrieval|transfer)_(.+)", _selection),
+    (r"robust_(.+)", lambda name: _rate(f"probe, {name.replace('_', ' ')}")),
+    (r"features_(coarse|fine)", lambda level: _score(f"features of {level} classes", higher=None)),
+)
+
+# What version 0.1 called a figure.
+OLD_KEYS = {"monosemanticity_inputs": "monosemanticity"}
+
+
+def figure_kind(key: str) -> FigureKind:
+    """What the figure of a key is.
+
+    Raises:
+        KeyError: If no figure has this key.
+
+    Example:
+        >>> kind = figure_kind("class_consistency_min5")
+        >>> kind.title, kind.higher_is_better
+        ('class consistency (≥ 5 active)', True)
+    """
+    if key in FIGURES:
+        return FIGURES[key]
+    for pattern, kind in _FAMILIES:
+        if found := re.fullmatch(pattern, key):
+            return kind(*found.groups())
+    raise KeyError(f"no figure has the key {key!r}; add it to nonneg.metrics.figures")
+
+
+def shown_kind(key: str, *, k: object = None) -> FigureKind:
+    """What to show of a figure; a key of another version, not known here, is its own title.
+
+    Args:
+        key: Of the figure.
+        k: Of precision@k, where it is known.
+
+    Example:
+        >>> shown_kind("precision_hidden", k=10).title, shown_kind("new_figure").title
+        ('precision@10 (hidden)', 'new figure')
+    """
+    try:
+        kind = figure_kind(key)
+    except KeyError:
+        return FigureKind(key.replace("_", " "))
+    return kind if k is None else replace(kind, title=kind.title.replace("@k", f"@{k}"))
+
+
+def current_key(key: str) -> str:
+    """The key that a figure has today.
+
+    Example:
+        >>> current_key("monosemanticity_inputs"), current_key("sparsity")
+        ('monosemanticity', 'sparsity')
+    """
+    return OLD_KEYS.get(key, key)
