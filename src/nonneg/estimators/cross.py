@@ -28,14 +28,14 @@ from nonneg.estimators.fit import (
     warn_of_dead,
 )
 from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes
-from nonneg.estimators.parameters import CrossSettings
-from nonneg.estimators.reading import ReadableSides
-from nonneg.estimators.vectors import (
+from nonneg.estimators.inputs import (
+    CrossSettings,
     checked_pairs,
     checked_partners,
     checked_vectors,
     group_numbers,
 )
+from nonneg.estimators.reading import ReadableSides
 
 
 def grouped_batches(

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators.axes import Projection
-from nonneg.estimators.parameters import HeadSettings
-from nonneg.estimators.vectors import tiles
+from nonneg.estimators.inputs import HeadSettings, tiles
 from nonneg.head.projector import ProjectorSettings
 from nonneg.head.revival import forget, last_layer, revive_dead
 from nonneg.losses.info_nce import info_nce

@@ -19,7 +19,7 @@ from nonneg.backbones.simple import Frozen
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
 from nonneg.estimators.axes import Projection
 from nonneg.estimators.fit import Record
-from nonneg.estimators.vectors import tiles
+from nonneg.estimators.inputs import tiles
 from nonneg.head.revival import last_layer
 from nonneg.inference import evaluation_mode
 from nonneg.io import digest_of_file, read_json, write_json

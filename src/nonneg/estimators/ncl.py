@@ -33,9 +33,8 @@ from nonneg.estimators.fit import (
     warn_of_dead,
 )
 from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes, smaller_encoder
-from nonneg.estimators.parameters import NCLSettings
+from nonneg.estimators.inputs import NCLSettings, check_none_missing, checked_vectors, from_torch
 from nonneg.estimators.reading import ReadableFeatures
-from nonneg.estimators.vectors import check_none_missing, checked_vectors, from_torch
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.protocol import Batch, Draws, Pairs
 from nonneg.pairs.relations import GraphPairs, LabelPairs, NoisePairs, given_pairs
