@@ -93,7 +93,7 @@ def test_rows_that_are_no_numbers_are_named(nonneg, tmp_path):
 @pytest.mark.parametrize("kind", ["read", "mapped", "sparse", "test file"])
 def test_rows_that_are_kept_for_testing_are_looked_at_first(nonneg, tmp_path, monkeypatch, kind):
     monkeypatch.setattr("nonneg.data.arrays._MAPPED_FROM", 0 if kind == "mapped" else 1 << 20)
-    monkeypatch.setattr("nonneg.estimators.vectors.TILE_ENTRIES", 7 * N_COLUMNS)
+    monkeypatch.setattr("nonneg.estimators.inputs.TILE_ENTRIES", 7 * N_COLUMNS)
     broken = X.copy()
     kept = split_off(VectorData(X), 40)[1].indices[5]
     broken[kept, 2] = np.inf

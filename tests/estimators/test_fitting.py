@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from nonneg import NCL
-from nonneg.estimators.fit import FitSettings, _batches, rate_factor, step_budget
+from nonneg.estimators.fit import FitSettings, rate_factor, step_budget
+from nonneg.estimators.ncl import _batches
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 from nonneg import Encoder, metrics
 from nonneg.estimators import NCL
 from nonneg.estimators.axes import Projection
-from nonneg.estimators.parameters import NCLSettings
+from nonneg.estimators.inputs import NCLSettings
 
 N_KINDS, N_EACH, N_COLUMNS = 12, 60, 40
 QUICK = {"n_components": 64, "hidden": 32, "batch_size": 128, "max_steps": 150}

@@ -12,7 +12,7 @@ from nonneg.estimators.axes import (
     neighbor_correlation,
     principal_axes,
 )
-from nonneg.estimators.vectors import check_finite, tiles
+from nonneg.estimators.inputs import check_finite, tiles
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 12)) @ RNG.standard_normal((12, 12)) + 5

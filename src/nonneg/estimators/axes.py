@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 from torch import Tensor
 
 from nonneg.backbones.simple import Projection
-from nonneg.estimators.vectors import TILE_ENTRIES, dense_rows, tiles
+from nonneg.estimators.inputs import TILE_ENTRIES, dense_rows, tiles
 from nonneg.metrics.results import FloatArray
 from nonneg.pairs.neighbours import exact_neighbors
 

@@ -25,17 +25,17 @@ from nonneg.estimators.fit import (
     learnt_side,
     new_encoder,
     progress_bar,
+    warn_of_dead,
 )
-from nonneg.estimators.fitted import FittedFeatures, n_axes
-from nonneg.estimators.output import features_of
-from nonneg.estimators.parameters import CrossSettings
-from nonneg.estimators.reading import ReadableSides
-from nonneg.estimators.vectors import (
+from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes
+from nonneg.estimators.inputs import (
+    CrossSettings,
     checked_pairs,
     checked_partners,
     checked_vectors,
     group_numbers,
 )
+from nonneg.estimators.reading import ReadableSides
 
 
 def grouped_batches(
@@ -255,7 +255,7 @@ class CrossNCL(ReadableSides, FittedFeatures):
         self.expected_activation_ = (x_side.expected_activation + y_side.expected_activation) / 2
         self.n_alive_ = int((x_side.alive & y_side.alive).sum())
         self.feature_names_: list[str] = []
-        self._warn_of_dead()
+        warn_of_dead(self.n_alive_, len(x_side.alive))
         return self
 
     def transform(

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from nonneg.estimators.vectors import check_none_missing, from_torch
+from nonneg.estimators.inputs import check_none_missing, from_torch
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import FeatureLike, Features, checked_count, checked_features
 from nonneg.metrics.results import FloatArray, IntArray

@@ -1,28 +1,28 @@
 """The fit of heads on fixed vectors: a small loop in memory."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from torch import Tensor
+from torch import Tensor, nn
 
-from nonneg import metrics
 from nonneg.encoder import Encoder, EncoderSettings
-from nonneg.estimators.axes import Projection, fitted_projection
-from nonneg.estimators.output import raise_bias, row_threshold
-from nonneg.estimators.pair_sources import Given, partners
-from nonneg.estimators.parameters import HeadSettings, NCLSettings
-from nonneg.estimators.vectors import tiles
+from nonneg.estimators.axes import Projection
+from nonneg.estimators.inputs import HeadSettings, tiles
 from nonneg.head.projector import ProjectorSettings
 from nonneg.head.revival import forget, last_layer, revive_dead
 from nonneg.losses.info_nce import info_nce
+from nonneg.metrics.activity import ACTIVE_THRESHOLD, activation_moments, active_counts
+from nonneg.metrics.inputs import checked_features
 from nonneg.metrics.results import BoolArray, FloatArray
-from nonneg.pairs.protocol import Batch, Draws, Pairs
+from nonneg.rows import unit_rows
 from nonneg.training.optimizers import learning_rate_factor
 
 _N_EPOCHS = 10
@@ -73,8 +73,8 @@ _MAX_DEAD_RATE = 0.5
 # Samples that a feature has to be off for to count as dead while training.
 _N_SAMPLES = 4096
 # From this share of all steps on, biases go so much of the way to a target that is not met.
-_STEER_FROM = 0.2
-_STEER_SHARE = 0.1
+_TARGET_FROM = 0.2
+_TARGET_SHARE = 0.1
 _N_RECORDS = 20
 
 
@@ -159,16 +159,17 @@ def fit_heads(
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if settings.target_active is not None and step >= _STEER_FROM * settings.n_steps:
+        if settings.target_active is not None and step >= _TARGET_FROM * settings.n_steps:
             for encoder, of_side in zip(encoders, scores, strict=True):
                 target = settings.target_active
-                raise_bias(last_layer(encoder), of_side.detach(), target, share=_STEER_SHARE)
+                raise_bias(last_layer(encoder), of_side.detach(), target, share=_TARGET_SHARE)
         if step in revivals:
             _revive(heads, optimizer, generator)
         finite = _finite(loss.item(), step + 1, settings)
         is_kept = step % every == 0 or step + 1 == settings.n_steps
         if is_kept or progress is not None:
-            active = metrics.active_per_sample(features).value
+            _, per_sample = active_counts(checked_features(features), ACTIVE_THRESHOLD)
+            active = float(per_sample.mean())
             record = {"step": step + 1, "loss": finite, "active_per_sample": active}
         if is_kept:
             history.append(record)
@@ -239,42 +240,58 @@ def progress_bar(n_steps: int, *, shown: bool) -> Iterator[Report | None]:
         yield report
 
 
-def fit_head(
-    encoder: Encoder,
-    hidden: Tensor,
-    pairs: Pairs,
-    settings: FitSettings,
-    progress: Report | None = None,
-) -> list[Record]:
-    """Train the encoder's projector on hidden vectors that are already there.
+@torch.no_grad()
+def raise_bias(
+    last: nn.Linear, scores: Tensor, target_active: float, *, share: float = 1.0
+) -> float:
+    """Raise all biases by one number, towards the target, if too few scores are above zero.
 
     Args:
-        encoder: Its backbone is not called; its projector learns in place.
-        hidden: Backbone outputs of all samples, ``(n, h)``, on the encoder's device.
-        pairs: Which samples belong together, by their rows in ``hidden``.
-        settings: Steps, batch, rates, seed.
-        progress: Called after each step with its record.
+        last: The layer that makes the scores; its bias changes in place.
+        scores: Of samples like those to come, ``(n, d)``.
+        target_active: Mean number of scores above zero a sample.
+        share: How much of the way to go, up to 1.
 
     Returns:
-        The records of :func:`fit_heads`.
+        What was added to every bias: 0 where enough are on already.
+
+    Example:
+        >>> layer, scores = nn.Linear(1, 3), torch.tensor([[1.0, -2.0, -4.0]])
+        >>> raise_bias(layer, scores, target_active=2)
+        3.0
     """
-    generator = torch.Generator().manual_seed(settings.seed)
-    batches = _batches(hidden, settings, generator)
-    views = (Views((torch.cat(pairs(batch)),)) for batch in batches)  # (2 · batch_size, h)
-    return fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
+    shift = share * max(0.0, -_border(scores, target_active))
+    last.bias.add_(shift)
+    return shift
 
 
-def _batches(hidden: Tensor, settings: FitSettings, generator: torch.Generator) -> Iterator[Batch]:
-    """Batches of one size in an order drawn anew each epoch; what is left over waits a turn."""
-    n_batches = len(hidden) // settings.batch_size
-    for step in range(settings.n_steps):
-        epoch, number = divmod(step, n_batches)
-        if number == 0:
-            order = torch.randperm(len(hidden), generator=generator)
-        start = number * settings.batch_size
-        indices = order[start : start + settings.batch_size].to(hidden.device)
-        draws = Draws(settings.seed, epoch, indices)
-        yield Batch(hidden[indices], indices, draws, fetch=hidden.__getitem__)
+def row_threshold(features: Tensor, target_active: float) -> float:
+    """The size, in rows scaled to length 1, above which the target's number of entries lies.
+
+    Dropping by one bias for all would empty the rows of weak samples; relative to the length of
+    the row, each sample keeps its strongest.
+
+    Args:
+        features: Of samples like those to come, non-negative ``(n, d)``.
+        target_active: Mean number of entries a sample to keep.
+
+    Returns:
+        0 where no more are on than that.
+
+    Example:
+        >>> round(row_threshold(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), target_active=1), 6)
+        0.7
+    """
+    return min(1.0, max(0.0, _border(unit_rows(features), target_active)))
+
+
+def _border(values: Tensor, per_row: float) -> float:
+    """Halfway between the last value that belongs to the largest ones and the next."""
+    flat: FloatArray = values.flatten().cpu().numpy()
+    n_kept = max(1, min(round(per_row * len(values)), len(flat) - 1))
+    places = (len(flat) - n_kept - 1, len(flat) - n_kept)
+    ordered = np.partition(flat, places)
+    return float(ordered[places[0]] + ordered[places[1]]) / 2
 
 
 # Ranking, dead features and the bias are measured on at most so many training samples.
@@ -296,33 +313,6 @@ class LearntSide:
     encoder: Encoder
     expected_activation: FloatArray
     alive: BoolArray
-
-
-def learn(
-    X: Any,  # noqa: ANN401
-    settings: NCLSettings,
-    given: Given,
-    seed: int,
-) -> tuple[LearntSide, list[Record]]:
-    """Readable features of vectors ``(n, d)`` that have been checked, and records of the training.
-
-    Args:
-        X: An array, a memory map or SciPy CSR.
-        settings: How.
-        given: Labels, graph or index pairs, where ``settings.pairs`` needs them.
-        seed: Of everything drawn; torch's own generator is left alone.
-    """
-    is_shown = settings.verbose > 0
-    with stage(f"denoising {X.shape[0]:,} samples", shown=is_shown):
-        projection = fitted_projection(X, settings.denoise, seed)
-        hidden = hidden_vectors(X, projection, settings)
-    with stage(f"looking for partners of {X.shape[0]:,} samples", shown=is_shown):
-        pairs = partners(settings, hidden, given)
-    encoder = new_encoder(projection, settings, seed)
-    steps = fit_settings(settings, len(hidden), seed)
-    with progress_bar(steps.n_steps, shown=is_shown) as progress:
-        history = fit_head(encoder, hidden, pairs, steps, progress)
-    return learnt_side(encoder, hidden, settings, seed), history
 
 
 def hidden_vectors(X: Any, projection: Projection, settings: HeadSettings) -> Tensor:  # noqa: ANN401
@@ -380,10 +370,11 @@ def learnt_side(encoder: Encoder, hidden: Tensor, settings: HeadSettings, seed: 
         raise_bias(last_layer(encoder), _scores(encoder, sample), target)
         threshold = row_threshold(_features(encoder, sample), target)
     encoder.thin(threshold=threshold, max_active=None)
-    features = _features(encoder, sample)
+    features = checked_features(_features(encoder, sample))
     encoder.thin(threshold=threshold, max_active=settings.max_active)
-    activation = metrics.expected_activation(features).per_feature
-    return LearntSide(encoder.cpu(), activation, metrics.alive_features(features))
+    activation, _ = activation_moments(features, rectify=True)
+    n_active, _ = active_counts(features, ACTIVE_THRESHOLD)
+    return LearntSide(encoder.cpu(), activation, n_active > 0)
 
 
 @torch.no_grad()
@@ -400,3 +391,18 @@ def _some_rows(hidden: Tensor, seed: int) -> Tensor:
         return hidden
     order = torch.randperm(len(hidden), generator=torch.Generator().manual_seed(seed))
     return hidden[order[:_MEASURED].to(hidden.device)]
+
+
+# Fewer alive features than this share of n_components are worth a warning.
+_MIN_ALIVE_RATE = 0.5
+
+
+def warn_of_dead(n_alive: int, n_features: int) -> None:
+    """Warn whoever called ``fit``, which calls this, if most features are dead."""
+    n_dead = n_features - n_alive
+    if n_dead > (1 - _MIN_ALIVE_RATE) * n_features:
+        warnings.warn(
+            f"{n_dead} of {n_features} features are dead (off for every training sample); lower "
+            "temperature, learning_rate or n_components",
+            stacklevel=3,
+        )

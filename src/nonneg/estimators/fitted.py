@@ -2,13 +2,14 @@
 
 import copy
 import shutil
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,7 +19,9 @@ from nonneg.backbones.simple import Frozen
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
 from nonneg.estimators.axes import Projection
 from nonneg.estimators.fit import Record
+from nonneg.estimators.inputs import tiles
 from nonneg.head.revival import last_layer
+from nonneg.inference import evaluation_mode
 from nonneg.io import digest_of_file, read_json, write_json
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.training.run_folder import RUN_FILE, read_record
@@ -216,8 +219,37 @@ def _read_encoder(folder: Path, n_axes: int) -> Encoder:
         return Encoder.load(folder, backbone=Projection(n_columns, n_axes))
 
 
-# Fewer alive features than this share of n_components are worth a warning.
-_MIN_ALIVE_RATE = 0.5
+@torch.no_grad()
+def features_of(
+    encoder: Encoder,
+    X: Any,  # noqa: ANN401
+    *,
+    device: torch.device,
+    sparse_output: bool = False,
+) -> NDArray[np.float32] | sparse.csr_array:
+    """The features of vectors, float32 ``(n, n_features)``.
+
+    Args:
+        encoder: On the CPU; it works on ``device`` in evaluation mode, and both are put back.
+        X: ``(n, d)``, an array, a memory map or SciPy CSR.
+        device: Where to compute.
+        sparse_output: Whether to give a CSR array; the dense matrix is then never held whole.
+    """
+    n_features = encoder.n_features
+    parts: list[sparse.csr_array] = []
+    dense = np.empty((0 if sparse_output else X.shape[0], n_features), dtype=np.float32)
+    encoder.to(device)
+    try:
+        with evaluation_mode(encoder):
+            for rows, part in tiles(X, width=n_features):
+                features = encoder(part.to(device)).features.cpu().numpy()
+                if sparse_output:
+                    parts.append(sparse.csr_array(features))
+                else:
+                    dense[rows] = features
+    finally:
+        encoder.cpu()
+    return sparse.vstack(parts, format="csr") if sparse_output else dense
 
 
 class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -277,15 +309,6 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             encoder: Encoder = getattr(self, attribute)
             if encoder.settings.max_active != limit:
                 encoder.thin(threshold=encoder.settings.threshold, max_active=limit)
-
-    def _warn_of_dead(self) -> None:
-        n_features = len(self.expected_activation_)
-        if self.n_dead_ > (1 - _MIN_ALIVE_RATE) * n_features:
-            warnings.warn(
-                f"{self.n_dead_} of {n_features} features are dead (off for every "
-                "training sample); lower temperature, learning_rate or n_components",
-                stacklevel=3,
-            )
 
     @property
     def _n_features_out(self) -> int:

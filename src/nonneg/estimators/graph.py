@@ -11,7 +11,7 @@ from scipy.sparse.linalg import lobpcg
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from nonneg.estimators.parameters import GraphSettings
+from nonneg.estimators.inputs import GraphSettings
 from nonneg.factorization.checking import FloatArray, Matrix
 from nonneg.factorization.population import factor_of, features_of, spectral_population_loss
 from nonneg.factorization.solvers import eigen_factor, random_factor, train_table

@@ -1,22 +1,206 @@
-"""How do vectors that exist become readable? ``NCL``: fit and transform, as in scikit-learn."""
+"""``NCL``: readable features of vectors, by pairs of vectors that belong together."""
 
+import warnings
+from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
-from nonneg.estimators.fit import learn
-from nonneg.estimators.fitted import FittedFeatures, n_axes, smaller_encoder
-from nonneg.estimators.output import features_of
-from nonneg.estimators.pair_sources import Given
-from nonneg.estimators.parameters import NCLSettings
+from nonneg.encoder import Encoder
+from nonneg.estimators.axes import fitted_projection
+from nonneg.estimators.fit import (
+    FitSettings,
+    Head,
+    LearntSide,
+    Record,
+    Report,
+    Views,
+    fit_heads,
+    fit_settings,
+    hidden_vectors,
+    learnt_side,
+    new_encoder,
+    progress_bar,
+    stage,
+    warn_of_dead,
+)
+from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes, smaller_encoder
+from nonneg.estimators.inputs import NCLSettings, check_none_missing, checked_vectors, from_torch
 from nonneg.estimators.reading import ReadableFeatures
-from nonneg.estimators.vectors import checked_vectors
+from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
+from nonneg.pairs.protocol import Batch, Draws, Pairs
+from nonneg.pairs.relations import GraphPairs, LabelPairs, NoisePairs, given_pairs
+
+
+class Given(NamedTuple):
+    """What ``fit`` was given besides the vectors."""
+
+    y: ArrayLike | None
+    graph: Any
+    index_pairs: ArrayLike | None
+
+
+def partners(settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    """The pairs to learn from, by the rows of the hidden vectors ``(n, h)``.
+
+    Raises:
+        ValueError: What the chosen source needs is missing, or of another size than X.
+    """
+    unused = {"graph": given.graph, "index_pairs": given.index_pairs}
+    unused.pop({"graph": "graph", "index": "index_pairs"}.get(settings.pairs, ""), None)
+    for name, value in unused.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} was given, but pairs={settings.pairs!r} does not use it; set "
+                f"pairs={'graph' if name == 'graph' else 'index'!r}"
+            )
+    return _SOURCES[settings.pairs](settings, hidden, given)
+
+
+def _neighbors(settings: NCLSettings, hidden: Tensor, _given: Given) -> Pairs:
+    found = nearest_neighbors(hidden, settings.n_neighbors)
+    if settings.n_neighbors > len(hidden) / 2:
+        warnings.warn(
+            f"n_neighbors={settings.n_neighbors} makes more than half of the {len(hidden)} samples "
+            "partners of each; lower it, or only little can be told apart",
+            stacklevel=5,
+        )
+    return NeighborPairs(found)
+
+
+def _noise(settings: NCLSettings, _hidden: Tensor, _given: Given) -> Pairs:
+    return NoisePairs(settings.noise)
+
+
+def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    if given.y is None:
+        raise ValueError(
+            'pairs="labels" requires y to be passed, but the target y is None; call fit(X, y)'
+        )
+    labels = np.asarray(given.y)
+    if labels.shape != (len(hidden),):
+        raise ValueError(f"y must have shape ({len(hidden)},), got {labels.shape}")
+    try:
+        # As objects: an array of words would turn a NaN among them into a word.
+        check_none_missing(np.asarray(given.y, dtype=object).tolist(), "y")
+        _, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise TypeError(
+            "y mixes labels that cannot be compared, as words and numbers; give all of one type"
+        ) from None
+    if not numbers.any():
+        raise ValueError("y has one class only, so nothing can be told apart; give two or more")
+    return LabelPairs(torch.from_numpy(numbers))
+
+
+def _graph(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    if given.graph is None:
+        raise ValueError('pairs="graph" needs a graph: call fit(X, graph=A)')
+    pairs = GraphPairs(_as_sparse(given.graph))
+    if pairs.n_samples != len(hidden):
+        raise ValueError(
+            f"graph has {pairs.n_samples} nodes, but X has {len(hidden)} rows; give one node a row"
+        )
+    return pairs
+
+
+def _as_sparse(graph: Any) -> Any:  # noqa: ANN401
+    """Weights ``(n, n)`` as SciPy sparse, where they are an array or a tensor."""
+    is_sparse: bool = sparse.issparse(graph)
+    if is_sparse:
+        return graph
+    weights = np.asarray(from_torch(graph))
+    if weights.ndim != 2:
+        raise ValueError(f"graph must be square (n, n), got shape {weights.shape}")
+    return sparse.csr_array(weights)
+
+
+def _index(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
+    if given.index_pairs is None:
+        raise ValueError('pairs="index" needs pairs: call fit(X, index_pairs=ij)')
+    return given_pairs(given.index_pairs, len(hidden))
+
+
+_SOURCES: dict[str, Callable[[NCLSettings, Tensor, Given], Pairs]] = {
+    "neighbors": _neighbors,
+    "noise": _noise,
+    "labels": _labels,
+    "graph": _graph,
+    "index": _index,
+}
+
+
+def learn(
+    X: Any,  # noqa: ANN401
+    settings: NCLSettings,
+    given: Given,
+    seed: int,
+) -> tuple[LearntSide, list[Record]]:
+    """Readable features of vectors ``(n, d)`` that have been checked, and records of the training.
+
+    Args:
+        X: An array, a memory map or SciPy CSR.
+        settings: How.
+        given: Labels, graph or index pairs, where ``settings.pairs`` needs them.
+        seed: Of everything drawn; torch's own generator is left alone.
+    """
+    is_shown = settings.verbose > 0
+    with stage(f"denoising {X.shape[0]:,} samples", shown=is_shown):
+        projection = fitted_projection(X, settings.denoise, seed)
+        hidden = hidden_vectors(X, projection, settings)
+    with stage(f"looking for partners of {X.shape[0]:,} samples", shown=is_shown):
+        pairs = partners(settings, hidden, given)
+    encoder = new_encoder(projection, settings, seed)
+    steps = fit_settings(settings, len(hidden), seed)
+    with progress_bar(steps.n_steps, shown=is_shown) as progress:
+        history = fit_head(encoder, hidden, pairs, steps, progress)
+    return learnt_side(encoder, hidden, settings, seed), history
+
+
+def fit_head(
+    encoder: Encoder,
+    hidden: Tensor,
+    pairs: Pairs,
+    settings: FitSettings,
+    progress: Report | None = None,
+) -> list[Record]:
+    """Train the encoder's projector on hidden vectors that are already there.
+
+    Args:
+        encoder: Its backbone is not called; its projector learns in place.
+        hidden: Backbone outputs of all samples, ``(n, h)``, on the encoder's device.
+        pairs: Which samples belong together, by their rows in ``hidden``.
+        settings: Steps, batch, rates, seed.
+        progress: Called after each step with its record.
+
+    Returns:
+        The records of :func:`fit_heads`.
+    """
+    generator = torch.Generator().manual_seed(settings.seed)
+    batches = _batches(hidden, settings, generator)
+    views = (Views((torch.cat(pairs(batch)),)) for batch in batches)  # (2 · batch_size, h)
+    return fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
+
+
+def _batches(hidden: Tensor, settings: FitSettings, generator: torch.Generator) -> Iterator[Batch]:
+    """Batches of one size in an order drawn anew each epoch; what is left over waits a turn."""
+    n_batches = len(hidden) // settings.batch_size
+    for step in range(settings.n_steps):
+        epoch, number = divmod(step, n_batches)
+        if number == 0:
+            order = torch.randperm(len(hidden), generator=generator)
+        start = number * settings.batch_size
+        indices = order[start : start + settings.batch_size].to(hidden.device)
+        draws = Draws(settings.seed, epoch, indices)
+        yield Batch(hidden[indices], indices, draws, fetch=hidden.__getitem__)
 
 
 class NCL(ReadableFeatures, FittedFeatures):
@@ -143,7 +327,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         self.expected_activation_ = side.expected_activation
         self.n_alive_ = int(side.alive.sum())
         self.feature_names_: list[str] = []
-        self._warn_of_dead()
+        warn_of_dead(self.n_alive_, len(side.alive))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32] | sparse.csr_array:

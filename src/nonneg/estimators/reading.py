@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg.estimators.description import FeatureDescription, described, first_of_equal_rows
-from nonneg.estimators.vectors import from_torch
+from nonneg.estimators.inputs import from_torch
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.metrics.retrieval import nearest, nonzero_rows

@@ -217,7 +217,7 @@ def expected_activation(Z: FeatureLike, *, on: str = "rectified") -> ExpectedAct
     """
     checked_choice(on, ("rectified", "signed"), "on")
     features = checked_features(Z)
-    mean, _ = _moments(features, rectify=on == "rectified")
+    mean, _ = activation_moments(features, rectify=on == "rectified")
     n_active, _ = active_counts(features, ACTIVE_THRESHOLD)
     n_alive = int((n_active > 0).sum())
     return ExpectedActivation(
@@ -257,8 +257,8 @@ def select(
     return np.argsort(-rank, kind="stable")[:k]
 
 
-def _moments(features: Features, *, rectify: bool) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance over samples of each row-normalised feature."""
+def activation_moments(features: Features, *, rectify: bool) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance over samples of each row-normalised feature, ``(n_features,)`` each."""
     total, squares = (
         torch.zeros(features.n_features, dtype=torch.float64, device=features.device)
         for _ in range(2)
@@ -282,8 +282,8 @@ def _random_rank(features: Features, random_state: RandomState) -> FloatArray:
 
 
 _RANKINGS: dict[str, Callable[[Features, RandomState], FloatArray]] = {
-    "ea_rectified": lambda features, _: _moments(features, rectify=True)[0],
-    "ea_signed": lambda features, _: _moments(features, rectify=False)[0],
-    "variance": lambda features, _: _moments(features, rectify=False)[1],
+    "ea_rectified": lambda features, _: activation_moments(features, rectify=True)[0],
+    "ea_signed": lambda features, _: activation_moments(features, rectify=False)[0],
+    "variance": lambda features, _: activation_moments(features, rectify=False)[1],
     "random": _random_rank,
 }

@@ -119,8 +119,8 @@ def _encoded(
 def _fitted_features(run: Path, vectors: VectorData, watch: Watch) -> Iterator[NDArray[np.float32]]:
     """What ``NCL.transform`` gives, some samples at a time."""
     # Imported on use: scikit-learn takes a third of the time of all imports.
+    from nonneg.estimators.inputs import check_finite
     from nonneg.estimators.ncl import NCL
-    from nonneg.estimators.vectors import check_finite
 
     # The device of the fit may not be here.
     ncl = NCL.load(run).set_params(sparse_output=False, device="auto")

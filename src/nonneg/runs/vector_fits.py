@@ -116,8 +116,8 @@ def vector_experiment(
         ValueError: For an unknown key, with the nearest known one, or a value out of range.
     """
     # Imported on use: scikit-learn takes a third of the time of all imports.
+    from nonneg.estimators.inputs import NCLSettings
     from nonneg.estimators.ncl import NCL
-    from nonneg.estimators.parameters import NCLSettings
 
     class FitSettings(NCLSettings):
         seed: int = Field(ge=0, lt=2**31)
@@ -243,7 +243,7 @@ def learnt_from(files: VectorFiles, train: Data) -> LearntFrom:
 
 def _check_finite(files: VectorFiles, whole: VectorData, test: VectorData | None) -> None:
     # Imported on use: scikit-learn takes a third of the time of all imports.
-    from nonneg.estimators.vectors import check_finite
+    from nonneg.estimators.inputs import check_finite
 
     check_finite(whole.vectors, files.vectors)
     if test is not None:

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from nonneg import metrics
-from nonneg.estimators.output import raise_bias, row_threshold
+from nonneg.estimators.fit import raise_bias, row_threshold
 from nonneg.head.nonnegative import NonNegative
 
 
