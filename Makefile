@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 BENCH_INSTALLED := .venv/bench-installed
+DOCS_INSTALLED := .venv/docs-installed
+PIP_INSTALL := -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow check format bench clean
+.PHONY: demo test test-slow test-core test-lowest check format coverage docs bench dist clean
 
 demo: $(INSTALLED)  ## train CL and NCL on embedded data and compare them
 	$(BIN)/nonneg demo --out demo
@@ -14,6 +16,12 @@ test: $(INSTALLED)  ## all quick tests and doctests
 
 test-slow: $(INSTALLED)  ## the tests that take longer
 	$(BIN)/pytest -q -n auto -m slow
+
+test-core: .venv-core/installed  ## the quick tests without any extra installed
+	.venv-core/bin/pytest -q -n auto
+
+test-lowest: .venv-lowest/installed  ## the quick tests with the lowest versions that pyproject.toml allows
+	.venv-lowest/bin/pytest -q -n auto $(LOWEST_TESTS)
 
 check: $(INSTALLED)  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
@@ -25,19 +33,51 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+coverage: $(INSTALLED)  ## which lines the quick tests run; the total goes to coverage.json
+	$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered --cov-report=json:coverage.json
+
+docs: $(DOCS_INSTALLED)  ## the documentation, into site/; any warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	test -s site/index.html && test -s site/atlas-digits.html
+
 bench: $(BENCH_INSTALLED)  ## speed against named peers, as ratios; writes benchmarks/results.md
 	$(BIN)/python -m benchmarks
 
+dist: $(INSTALLED)  ## a wheel in dist/, installed into a clean environment and tried
+	rm -rf dist .venv-dist
+	$(BIN)/python -m build --wheel
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python $(PIP_INSTALL) dist/*.whl
+	cd .venv-dist && bin/nonneg demo --out demo
+	test -s .venv-dist/demo/atlas.html
+
 clean:
-	rm -rf .venv demo dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* demo dist site coverage.json .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-$(INSTALLED): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nonneg needs Python 3.11 or newer; set PYTHON=python3.11")'
+.PHONY: python-version
+python-version:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nonneg needs Python 3.11 or newer; set PYTHON=python3.11")'
+
+$(INSTALLED): pyproject.toml constraints.txt | python-version
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python $(PIP_INSTALL) --editable ".[dev]"
 	touch $@
 
 $(BENCH_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench]"
+	$(BIN)/python $(PIP_INSTALL) --editable ".[dev,bench]"
+	touch $@
+
+$(DOCS_INSTALLED): $(INSTALLED)
+	$(BIN)/python $(PIP_INSTALL) --editable ".[dev,docs]"
+	touch $@
+
+.venv-core/installed: pyproject.toml constraints.txt | python-version
+	test -x .venv-core/bin/python || $(PYTHON) -m venv .venv-core
+	.venv-core/bin/python $(PIP_INSTALL) --editable ".[test]"
+	touch $@
+
+.venv-lowest/installed: pyproject.toml constraints-lowest.txt | python-version
+	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --editable ".[test]"
 	touch $@

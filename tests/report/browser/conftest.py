@@ -1,5 +1,9 @@
-"""A real browser, and atlases of three kinds to open in it."""
+"""A real browser, and atlases of three kinds to open in it.
 
+Without a browser these tests are skipped, except with CI=true: there a skipped test is a failure.
+"""
+
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -12,6 +16,15 @@ from nonneg.report import Atlas, RunInfo, Samples, SelectionPoint, Training, wri
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.skipped and os.environ.get("CI"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="module")
