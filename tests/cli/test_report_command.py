@@ -262,7 +262,7 @@ BAD = {
     ),
     "whose captions": (
         ["Z.npz", "--captions", "Z.npz", "--texts", "texts.txt", "--caption-of", "short.npy"],
-        "caption_of holds uint8 of shape (3, 8, 8); give a whole number a caption",
+        "caption_of holds uint8 of shape (3, 8, 8); give one whole number per caption",
     ),
     "flat reference": (["Z.npz", "--reference", "flat.npy"], "reference has shape (5,); give one"),
     "unfinished run": (["unfinished"], "unfinished is not finished: config.json is missing"),

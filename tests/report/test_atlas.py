@@ -6,7 +6,7 @@ import torch
 from scipy import sparse
 
 from nonneg.report import Atlas, Samples
-from nonneg.report.samples import drawn, finite_rows
+from nonneg.report.samples import finite_rows, random_draw
 
 Z = np.eye(4, 3)
 
@@ -132,8 +132,8 @@ def test_nothing_finite_is_an_error():
 
 
 def test_a_draw_is_the_same_each_time_and_rises():
-    one = drawn(1000, 50, seed=3)
-    np.testing.assert_array_equal(one, drawn(1000, 50, seed=3))
+    one = random_draw(1000, 50, seed=3)
+    np.testing.assert_array_equal(one, random_draw(1000, 50, seed=3))
     assert (np.diff(one) > 0).all()
     assert len(one) == 50
-    assert one.tolist() != drawn(1000, 50, seed=4).tolist()
+    assert one.tolist() != random_draw(1000, 50, seed=4).tolist()

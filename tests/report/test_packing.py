@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.report.page import embedded_json, packed
+from nonneg.report.page import embedded_json, packed_array
 
 
 @pytest.mark.parametrize(
@@ -14,16 +14,16 @@ from nonneg.report.page import embedded_json, packed
 )
 def test_arrays_come_back_whatever_their_byte_order(dtype):
     array = np.arange(6, dtype=np.dtype(dtype).newbyteorder(">")).reshape(2, 3)
-    found = packed(array, dtype)
+    found = packed_array(array, dtype)
     back = np.frombuffer(base64.b64decode(found["data"]), dtype=np.dtype(dtype).newbyteorder("<"))
     np.testing.assert_array_equal(back.reshape(found["shape"]), array)
 
 
 def test_numbers_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="numbers from -1 to 3 do not fit uint8"):
-        packed(np.array([3, -1]), "uint8")
+        packed_array(np.array([3, -1]), "uint8")
     with pytest.raises(ValueError, match="unknown type 'int64'"):
-        packed(np.array([1]), "int64")
+        packed_array(np.array([1]), "int64")
 
 
 @given(st.text())

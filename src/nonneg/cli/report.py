@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-_FILES = "Files that say more of the samples"
+_FILES = "Files that say more about the samples"
 
 
 def report(
@@ -42,32 +42,32 @@ def report(
     texts: Annotated[
         Path | None,
         typer.Option(
-            help='A text a sample: one a line, jsonl with "text", or a json list.',
+            help='One text per sample: one per line, jsonl with "text", or a json list.',
             rich_help_panel=_FILES,
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="A label a sample: npy, or text with one a line.", rich_help_panel=_FILES
+            help="One label per sample: npy, or text with one per line.", rich_help_panel=_FILES
         ),
     ] = None,
     class_names: Annotated[
         Path | None,
         typer.Option(
-            help="Names of class 0, 1, …: one a line, or a json list.", rich_help_panel=_FILES
+            help="Names of class 0, 1, …: one per line, or a json list.", rich_help_panel=_FILES
         ),
     ] = None,
     images: Annotated[
         Path | None,
         typer.Option(
-            help="An image a sample: a folder, sorted by name, or npy of bytes.",
+            help="One image per sample: a folder, sorted by name, or npy of bytes.",
             rich_help_panel=_FILES,
         ),
     ] = None,
     ids: Annotated[
         Path | None,
-        typer.Option(help="A name a sample, as --texts are read.", rich_help_panel=_FILES),
+        typer.Option(help="One name per sample, read as --texts are.", rich_help_panel=_FILES),
     ] = None,
     reference: Annotated[
         Path | None,

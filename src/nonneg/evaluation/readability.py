@@ -21,7 +21,7 @@ from nonneg.metrics.consistency import ClassConsistency
 from nonneg.metrics.inputs import FeatureLike, LabelLike
 from nonneg.metrics.purity import TopPurity
 
-# Pixels a side of the images that are compared as they are: all of 224 × 224 would fill memory.
+# Pixels per side of the images that are compared as they are: all of 224 × 224 would fill memory.
 _SMALL = 32
 
 

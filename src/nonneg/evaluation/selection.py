@@ -67,7 +67,7 @@ def selection_table(
         test: Test samples.
         sizes: Numbers of features, or shares (below 1) of those alive.
         k: Neighbours in retrieval.
-        n_draws: Random choices a size.
+        n_draws: Random choices per size.
         seed: Of these draws.
         transfer: Train and test samples of another set.
         watch: Told what is being measured.

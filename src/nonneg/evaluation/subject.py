@@ -31,7 +31,7 @@ class FineTuneSettings(Settings):
     epochs: int = Field(default=10, ge=1)
     """How often every training sample is seen, in one view."""
     batch_size: int = Field(default=256, ge=2)
-    """Samples a step."""
+    """Samples per step."""
     lr: float = Field(default=1e-3, gt=0, le=1e4)
     """Learning rate of AdamW at its peak."""
     weight_decay: float = Field(default=1e-4, ge=0)

@@ -1,4 +1,4 @@
-"""The atlas: samples with their features, and what these are to be seen beside."""
+"""The data of an atlas: samples with their features, and all that is shown beside them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ class Training:
     """The history of a run.
 
     Args:
-        records: One an epoch, oldest first, with ``epoch`` and any of ``loss``,
+        records: One per epoch, oldest first, with ``epoch`` and any of ``loss``,
             ``alive_features``, ``sparsity``, ``class_consistency``, ``effective_rank``.
         collapse: Level of a quantity at which a run counts as collapsed, by its name.
     """
@@ -119,7 +119,7 @@ class Atlas:
             matrix = as_matrix(matrix)
             object.__setattr__(self, name, matrix)
             if len(matrix.shape) != 2:
-                raise ValueError(f"{name} has shape {tuple(matrix.shape)}; give one row a sample")
+                raise ValueError(f"{name} has shape {tuple(matrix.shape)}; give one row per sample")
             if matrix.shape[0] != n:
                 raise ValueError(
                     f"{name} has {matrix.shape[0]} rows for {n} samples; "
@@ -152,7 +152,8 @@ class Atlas:
         n_captions = 0 if captions is None else len(captions)
         if of.ndim != 1 or of.dtype.kind not in "iu":
             raise ValueError(
-                f"caption_of holds {of.dtype} of shape {of.shape}; give a whole number a caption"
+                f"caption_of holds {of.dtype} of shape {of.shape}; "
+                "give one whole number per caption"
             )
         if len(of) != n_captions:
             raise ValueError(
@@ -203,7 +204,7 @@ class Atlas:
         )
 
 
-# What has one row a sample.
+# What has one row per sample.
 _BESIDE = ("against", "other_seed", "reference")
 
 

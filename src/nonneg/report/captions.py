@@ -14,8 +14,8 @@ from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report.atlas_data import Atlas
 from nonneg.report.contents import per_feature
 from nonneg.report.feature_facts import FeatureFacts, feature_facts
-from nonneg.report.page import packed
-from nonneg.report.samples import Samples, drawn
+from nonneg.report.page import packed_array
+from nonneg.report.samples import Samples, random_draw
 from nonneg.rows import unit_rows
 
 # Every caption is held against every sample, so that time grows with the square.
@@ -101,7 +101,7 @@ def _mean(values: FloatArray) -> float | None:
 
 def _retrieval(rows: sparse.csr_array, words: sparse.csr_array, of: IntArray) -> Figures:
     """How often a caption finds its sample, and a sample one of its captions."""
-    some = drawn(rows.shape[0], _MAX_SAMPLES, seed=0)
+    some = random_draw(rows.shape[0], _MAX_SAMPLES, seed=0)
     place = np.full(rows.shape[0], -1)
     place[some] = np.arange(len(some))
     kept = np.flatnonzero(place[of] >= 0)
@@ -177,12 +177,12 @@ class ShownCaptions:
         captions, of = atlas.captions, atlas.caption_of
         assert captions is not None
         if of is None:
-            chosen, place, fit = drawn(len(captions), max_samples, seed), None, None
+            chosen, place, fit = random_draw(len(captions), max_samples, seed), None, None
         else:
             position = np.full(len(atlas.samples), -1)
             position[shown] = np.arange(len(shown))
             candidates = np.flatnonzero(position[of] >= 0)
-            chosen = candidates[drawn(len(candidates), max_samples, seed)]
+            chosen = candidates[random_draw(len(candidates), max_samples, seed)]
             place = position[of[chosen]]
             fit = pairing(atlas.samples.features, captions.features, of)
         facts = feature_facts(captions.features, shown=chosen, n_spread=3)
@@ -192,12 +192,12 @@ class ShownCaptions:
         """What the pages of single features need, as values that JSON can hold."""
         agreement: FloatArray | None = None if self.pairing is None else self.pairing.agreement
         return {
-            "top": packed(self.facts.top, "int32"),
-            "top_strength": packed(self.facts.top_strength, "float32"),
-            "n_active": packed(self.facts.n_active, "int32"),
-            "highest": packed(self.facts.highest, "float32"),
-            "histogram": packed(self.facts.histogram, "int32"),
-            "spread": packed(self.facts.spread, "int32"),
+            "top": packed_array(self.facts.top, "int32"),
+            "top_strength": packed_array(self.facts.top_strength, "float32"),
+            "n_active": packed_array(self.facts.n_active, "int32"),
+            "highest": packed_array(self.facts.highest, "float32"),
+            "histogram": packed_array(self.facts.histogram, "int32"),
+            "spread": packed_array(self.facts.spread, "int32"),
             "agreement": per_feature(agreement),
         }
 

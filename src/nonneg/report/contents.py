@@ -17,7 +17,7 @@ from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report import feature_facts as coactivation
 from nonneg.report.atlas_data import SelectionPoint, Training
 from nonneg.report.feature_facts import FeatureFacts
-from nonneg.report.page import packed, packed_image_sheets
+from nonneg.report.page import packed_array, packed_image_sheets
 from nonneg.report.samples import Samples, image_sheets
 from nonneg.rows import unit_rows
 
@@ -119,19 +119,19 @@ def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dic
         "n_all": len(samples),
         "n": len(shown),
         "kept_a_row": found.kept_a_row,
-        "starts": packed(found.starts, "int32"),
-        "columns": packed(found.columns, "uint16"),
-        "values": packed(found.values, "int16"),
+        "starts": packed_array(found.starts, "int32"),
+        "columns": packed_array(found.columns, "uint16"),
+        "values": packed_array(found.values, "int16"),
         "numbers": None
         if np.array_equal(numbers, np.arange(len(shown)))
-        else packed(numbers, "int32"),
-        "labels": None if classes is None else packed(classes[shown], "int32"),
+        else packed_array(numbers, "int32"),
+        "labels": None if classes is None else packed_array(classes[shown], "int32"),
         "texts": None if samples.texts is None else [str(samples.texts[i]) for i in shown],
         "ids": None if samples.ids is None else [str(samples.ids[i]) for i in shown],
         "image_sheets": None
         if samples.images is None
         else packed_image_sheets(image_sheets(samples.images, shown)),
-        "pair": None if pair is None else packed(pair, "int32"),
+        "pair": None if pair is None else packed_array(pair, "int32"),
     }
 
 
@@ -140,19 +140,19 @@ def feature_table(facts: FeatureFacts, names: Sequence[str]) -> dict[str, Any]:
     classes, counts = _commonest(facts.class_counts)
     return {
         "names": list(names),
-        "expected": packed(facts.expected, "float32"),
-        "n_active": packed(facts.n_active, "int32"),
-        "highest": packed(facts.highest, "float32"),
-        "purity": packed(facts.purity, "float32"),
-        "main_class": packed(facts.main_class, "int32"),
-        "histogram": packed(facts.histogram, "int32"),
-        "main_histogram": packed(facts.main_histogram, "int32"),
-        "mix_class": packed(classes, "int32"),
-        "mix_count": packed(counts, "int32"),
-        "top": packed(facts.top, "int32"),
-        "top_strength": packed(facts.top_strength, "float32"),
-        "spread": packed(facts.spread, "int32"),
-        "exceptions": packed(facts.exceptions, "int32"),
+        "expected": packed_array(facts.expected, "float32"),
+        "n_active": packed_array(facts.n_active, "int32"),
+        "highest": packed_array(facts.highest, "float32"),
+        "purity": packed_array(facts.purity, "float32"),
+        "main_class": packed_array(facts.main_class, "int32"),
+        "histogram": packed_array(facts.histogram, "int32"),
+        "main_histogram": packed_array(facts.main_histogram, "int32"),
+        "mix_class": packed_array(classes, "int32"),
+        "mix_count": packed_array(counts, "int32"),
+        "top": packed_array(facts.top, "int32"),
+        "top_strength": packed_array(facts.top_strength, "float32"),
+        "spread": packed_array(facts.spread, "int32"),
+        "exceptions": packed_array(facts.exceptions, "int32"),
     }
 
 
@@ -160,10 +160,10 @@ def top_table(facts: FeatureFacts, names: Sequence[str], n_top: int = 12) -> dic
     """What a comparison needs of the features of another run: no activations, only the top."""
     return {
         "names": list(names),
-        "expected": packed(facts.expected, "float32"),
-        "n_active": packed(facts.n_active, "int32"),
-        "purity": packed(facts.purity, "float32"),
-        "top": packed(facts.top[:, :n_top], "int32"),
+        "expected": packed_array(facts.expected, "float32"),
+        "n_active": packed_array(facts.n_active, "int32"),
+        "purity": packed_array(facts.purity, "float32"),
+        "top": packed_array(facts.top[:, :n_top], "int32"),
         "signed": facts.signed,
     }
 
@@ -185,17 +185,19 @@ def space(
     mapped = which[:MAX_MAPPED]
     per_sample = metrics.active_per_sample(Z).per_sample
     return {
-        "partners": packed(found.numbers, "int32"),
-        "partner_cosines": packed(found.cosines, "float32"),
-        "heat": packed(heat[order], "int32"),
-        "heat_cosines": packed(
+        "partners": packed_array(found.numbers, "int32"),
+        "partner_cosines": packed_array(found.cosines, "float32"),
+        "heat": packed_array(heat[order], "int32"),
+        "heat_cosines": packed_array(
             np.rint(255 * np.clip(cosines[np.ix_(order, order)], 0, 1)), "uint8"
         ),
-        "map": packed(mapped, "int32"),
-        "places": packed(coactivation.layout(cosines[: len(mapped), : len(mapped)]), "float32"),
+        "map": packed_array(mapped, "int32"),
+        "places": packed_array(
+            coactivation.layout(cosines[: len(mapped), : len(mapped)]), "float32"
+        ),
         "active_per_sample": _counted(per_sample),
         "effective_rank": rank.value,
-        "singular_values": packed(rank.singular_values[:512], "float32"),
+        "singular_values": packed_array(rank.singular_values[:512], "float32"),
         "selection": {
             name: [vars(point) for point in points] for name, points in selection.items() if points
         },
@@ -203,7 +205,7 @@ def space(
 
 
 def training_charts(histories: Mapping[str, Training]) -> list[dict[str, Any]]:
-    """One chart a quantity that any history has at least twice, one line a method."""
+    """One chart per quantity that any history has at least twice, one line per method."""
     charts = []
     for key in _QUANTITIES:
         lines = {
@@ -259,5 +261,5 @@ def _counted(per_sample: IntArray, n_bins: int = 40) -> dict[str, Any]:
 
 
 def per_feature(values: FloatArray | None) -> dict[str, Any] | None:
-    """One number a feature, or None."""
-    return None if values is None else packed(np.asarray(values), "float32")
+    """One number per feature, or None."""
+    return None if values is None else packed_array(np.asarray(values), "float32")

@@ -20,7 +20,7 @@ _SETTINGS = EvaluationSettings(probed=("hidden",))
 
 
 def run_demo(out: str | Path = "demo", *, console: Console | None = None) -> dict[str, Figures]:
-    """Train CL and NCL on scikit-learn's digits with one seed, and gives the figures of both.
+    """Train CL and NCL on scikit-learn's digits with one seed; gives the figures of both.
 
     The folder then holds both runs with their evaluations, their figures in ``summary.json``, the
     strongest samples of the main features in ``features.png``, and the atlas of both in

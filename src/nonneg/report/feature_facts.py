@@ -73,8 +73,8 @@ def feature_facts(
         shown: Numbers of the samples that the page holds, rising; all if left out. ``top``,
             ``spread`` and ``exceptions`` are positions in this list.
         labels: Class numbers ``(n,)``; without them there are no classes and no purity.
-        n_top: Strongest samples a feature.
-        n_spread: Samples a band.
+        n_top: Strongest samples per feature.
+        n_spread: Samples per band.
 
     Example:
         >>> facts = feature_facts([[1, 0], [3, 4], [0, 1]], n_top=2)
@@ -217,7 +217,7 @@ def partners(cosines: NDArray[np.float32], which: IntArray, n_features: int, k: 
         cosines: Between the features ``which``, ``(m, m)``.
         which: Their numbers ``(m,)``.
         n_features: Of all features, also those that are not in ``which``.
-        k: Partners a feature.
+        k: Partners per feature.
     """
     numbers, found = np.full((n_features, k), -1), np.zeros((n_features, k))
     for row, feature in enumerate(which):

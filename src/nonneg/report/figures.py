@@ -18,7 +18,7 @@ from nonneg.metrics.results import FloatArray
 from nonneg.report.atlas_data import Atlas, SelectionPoint
 from nonneg.report.feature_facts import column_cosines, feature_facts, telling_order
 from nonneg.report.headline import headline
-from nonneg.report.samples import drawn
+from nonneg.report.samples import random_draw
 from nonneg.report.theory_figures import COLOURS, MARKERS
 from nonneg.rows import unit_rows
 
@@ -36,7 +36,7 @@ def top_samples(features: Tensor, n_top: int) -> Tensor:
 def montage(
     images: Tensor, columns: dict[str, Tensor], *, n_features: int = 8, n_top: int = 10
 ) -> Drawing:
-    """The top samples of each method's most expected features, one row a feature.
+    """The top samples of each method's most expected features, one row per feature.
 
     Args:
         images: uint8 or [0, 1] ``(n, c, h, w)``.
@@ -136,7 +136,7 @@ _TASKS = {"probe": "linear probe", "retrieval": "precision at 10", "transfer": "
 
 
 def property_bars(by_method: Mapping[str, Figures]) -> Drawing:
-    """Class consistency, sparsity and correlation as bars, one a method; chance as a line.
+    """Class consistency, sparsity and correlation as bars, one per method; chance as a line.
 
     Args:
         by_method: Figures such as ``headline`` gives them; a property that no method has is left
@@ -160,7 +160,7 @@ def property_bars(by_method: Mapping[str, Figures]) -> Drawing:
 
 
 def selection_curve(points: Sequence[SelectionPoint]) -> Drawing:
-    """What is kept with some of the features, one panel a task, one line a ranking.
+    """What is kept with some of the features, one panel per task, one line per ranking.
 
     Args:
         points: At least one; random choices have a bar of one standard deviation.
@@ -325,7 +325,7 @@ def _ordered(Z: FeatureLike) -> np.ndarray:
 def _montage(atlas: Atlas, methods: dict[str, FeatureLike]) -> Drawing:
     images = atlas.samples.images
     assert images is not None
-    some = drawn(len(atlas.samples), _MONTAGE_SAMPLES, seed=0)
+    some = random_draw(len(atlas.samples), _MONTAGE_SAMPLES, seed=0)
     pixels = torch.from_numpy(np.array(images(some) if callable(images) else images[some]))
     if pixels.ndim == 3:
         pixels = pixels[:, None]

@@ -14,7 +14,7 @@ from nonneg.evaluation.sections import precision_figure
 from nonneg.metrics.figures import MIN_ACTIVE, shown_kind
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import FloatArray, IntArray
-from nonneg.report.samples import drawn, rows_of
+from nonneg.report.samples import random_draw, rows_of
 
 # Retrieval takes a time that grows with the square of the samples.
 _RETRIEVAL_SAMPLES = 5000
@@ -85,7 +85,7 @@ def headline(
     if not has_readability(figures, with_classes=labels is not None):
         figures = readability(Z, labels, rank=rank) | figures
     if labels is not None and "precision_features" not in figures and len(labels) > _K:
-        some = drawn(len(labels), _RETRIEVAL_SAMPLES, seed=0)
+        some = random_draw(len(labels), _RETRIEVAL_SAMPLES, seed=0)
         found = metrics.precision_at_k(rows_of(Z, some), labels[some], _K)
         measured = precision_figure("precision_features", found, torch.from_numpy(labels[some]))
         figures["precision_features"] = _with_beside(measured, n_samples=len(some))

@@ -16,14 +16,14 @@ from nonneg.report.samples import ImageSheets
 _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
 
 
-def packed(array: NDArray[Any], dtype: str) -> dict[str, Any]:
+def packed_array(array: NDArray[Any], dtype: str) -> dict[str, Any]:
     """An array as JSON: its type, its shape, and its bytes in base64, little end first.
 
     Raises:
         ValueError: If whole numbers do not fit the type.
 
     Example:
-        >>> packed(np.array([1, 2]), "uint8")
+        >>> packed_array(np.array([1, 2]), "uint8")
         {'type': 'uint8', 'shape': [2], 'data': 'AQI='}
     """
     if dtype not in _TYPES:

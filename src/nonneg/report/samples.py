@@ -30,16 +30,16 @@ class Samples:
         labels: Class numbers ``(n,)``.
         class_names: The name of class 0, 1, …; left out, classes that occur are called by their
             number.
-        texts: One a sample.
+        texts: One per sample.
         images: uint8 ``(n, h, w)``, ``(n, c, h, w)`` or ``(n, h, w, c)``, c being 1 or 3; or a
             function from numbers ``(k,)`` to such an array.
-        ids: One a sample, to find it again elsewhere.
+        ids: One per sample, to find it again elsewhere.
         numbers: Whole numbers ``(n,)``, no two alike: what samples without ids are called, such as
             the rows of a file that these are some of; left out, 0, 1, …
         kind: What one of them is called on the page.
 
     Raises:
-        ValueError: If labels, texts, images, ids or numbers are not one a sample.
+        ValueError: If labels, texts, images, ids or numbers are not one per sample.
 
     Example:
         >>> Samples(features=[[1, 0], [0, 1]], texts=["one"])
@@ -161,11 +161,11 @@ def rows_of(features: FeatureLike, numbers: IntArray) -> FeatureLike:
     return features[numbers]  # type: ignore[index]
 
 
-def drawn(n: int, limit: int, seed: int) -> IntArray:
+def random_draw(n: int, limit: int, seed: int) -> IntArray:
     """At most ``limit`` of the numbers 0 … n - 1, drawn at random once for a seed, in order.
 
     Example:
-        >>> drawn(3, 10, seed=0)
+        >>> random_draw(3, 10, seed=0)
         array([0, 1, 2])
     """
     if n <= limit:
@@ -249,7 +249,7 @@ def image_sheets(images: Images, numbers: IntArray) -> ImageSheets:
 
 
 def largest_side(n_images: int) -> int:
-    """Pixels a side that so many images may have: between 64 and 128.
+    """Pixels per side that so many images may have: between 64 and 128.
 
     Example:
         >>> largest_side(100), largest_side(10_000), largest_side(4_000)
@@ -259,7 +259,7 @@ def largest_side(n_images: int) -> int:
 
 
 def small_images(images: Pixels, side: int) -> Pixels:
-    """Images ``(n, h, w, c)`` of at most ``side`` pixels a side, from any of the usual shapes.
+    """Images ``(n, h, w, c)`` of at most ``side`` pixels per side, from any of the usual shapes.
 
     Example:
         >>> small_images(np.zeros((2, 3, 128, 256), np.uint8), 64).shape

@@ -1,4 +1,4 @@
-"""What does the theory look like? Figures of the laboratory's studies, arrays in, figure out."""
+"""Figures of the theory's studies: arrays in, a matplotlib figure out."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ def growth_figure(
 
     Args:
         n_samples: Sizes of the world ``(k,)``.
-        panels: For each axis label, for each method one number a size.
+        panels: For each axis label, for each method one number per size.
     """
     figure = Figure(figsize=(8, 3.9), dpi=100, layout="constrained")
     axes = figure.subplots(1, len(panels))

@@ -18,8 +18,8 @@ from nonneg.report.atlas_data import Atlas
 from nonneg.report.captions import ShownCaptions
 from nonneg.report.feature_facts import FeatureFacts, feature_facts
 from nonneg.report.headline import CLASS_KEYS, as_table, headline
-from nonneg.report.page import packed, page
-from nonneg.report.samples import Samples, drawn
+from nonneg.report.page import packed_array, page
+from nonneg.report.samples import Samples, random_draw
 
 # Classes are added to a name until they cover this share of the strongest samples.
 _COVERED = 0.6
@@ -212,7 +212,7 @@ def write_atlas(
 def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any]:
     """What the page holds, as values that JSON can hold; all features must be finite."""
     samples, method = atlas.samples, atlas.method
-    shown = drawn(len(samples), max_samples, seed)
+    shown = random_draw(len(samples), max_samples, seed)
     facts = feature_facts(samples.features, shown=shown, labels=samples.classes)
     rank = metrics.effective_rank(samples.features)
     known = atlas.run_info.figures
@@ -317,7 +317,7 @@ def _seed(atlas: Atlas, shown: IntArray) -> tuple[dict[str, Any], Figure]:
         "returned", match.return_rate, n_returned=match.n_returned, mean_cosine=match.value
     )
     return {
-        "partner": packed(match.partner, "int32"),
-        "cosine": packed(match.per_feature, "float32"),
-        "top": packed(facts.top, "int32"),
+        "partner": packed_array(match.partner, "int32"),
+        "cosine": packed_array(match.per_feature, "float32"),
+        "top": packed_array(facts.top, "int32"),
     }, figure

@@ -88,7 +88,7 @@ function showCompare(query) {
     el(
       "p",
       { class: "quiet" },
-      "One row a rank: the strongest samples of that feature. Features of the two methods in a row do not belong together.",
+      "One row per rank: the strongest samples of that feature. Features of the two methods in a row do not belong together.",
       against.signed
         ? ` ${against.method} has negative features; they count by their absolute value.`
         : "",
