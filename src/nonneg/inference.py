@@ -1,4 +1,4 @@
-"""Where and how a trained module runs: its device, and evaluation mode for a while."""
+"""Where and how a module runs: its device, its processes, and evaluation mode for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,3 +60,8 @@ def _accelerator() -> tuple[torch.device | None, int]:
     elif torch.backends.mps.is_available():
         return torch.device("mps"), 1
     return None, 0
+
+
+def has_processes() -> bool:
+    """Whether this process belongs to a group of processes."""
+    return torch.distributed.is_available() and torch.distributed.is_initialized()

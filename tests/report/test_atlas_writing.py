@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from nonneg import metrics
-from nonneg.evaluation.figure import Figure
+from nonneg.metrics.figures import Figure
 from nonneg.report import Atlas, RunInfo, Samples, Training, write_atlas
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nonneg.evaluation.figure import Figure
+from nonneg.metrics.figures import Figure
 from nonneg.report import Atlas, RunInfo, Samples, SelectionPoint
 from nonneg.report.figures import (
     correlation_matrices,

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from nonneg.evaluation.figure import Figure
+from nonneg.metrics.figures import Figure
 from nonneg.runs.comparing import _the_same, comparison_rows
 
 

@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nonneg.evaluation.figure import number_text
 from nonneg.evaluation.published import Published
-from nonneg.metrics.figures import shown_kind
+from nonneg.metrics.figures import number_text, shown_kind
 from nonneg.runs.comparing import (
     MIN_PAIRS,
     ComparedFigure,

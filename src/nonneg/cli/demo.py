@@ -8,8 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from nonneg.evaluation.figure import Figure, Figures, number_text
-from nonneg.metrics.figures import MIN_ACTIVE, shown_kind
+from nonneg.metrics.figures import MIN_ACTIVE, Figure, Figures, number_text, shown_kind
 
 _ROWS = (
     "sparsity",

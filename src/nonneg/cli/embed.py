@@ -46,9 +46,9 @@ def embed(
     Example: nonneg embed runs/digits-ncl digits --split test --out digits.npz
     """
     # Imported on use: the help of the command needs none of this.
+    from nonneg.evaluation.subject import join_processes
     from nonneg.io import check_output
     from nonneg.runs.embedding import embed_run
-    from nonneg.training.processes import join_processes
 
     check_output(out, ".npz", read=[source])
     is_first = join_processes()

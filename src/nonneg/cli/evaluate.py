@@ -12,10 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections
-from nonneg.evaluation.figure import Figure, number_text
 from nonneg.evaluation.sections import SECTIONS
 from nonneg.evaluation.subject import EvaluationSettings
-from nonneg.metrics.figures import shown_kind
+from nonneg.metrics.figures import Figure, number_text, shown_kind
 from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.settings import with_overrides
 

@@ -2,7 +2,6 @@
 
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
 from nonneg.evaluation.few_labels import FewLabelResult, few_label_probe
-from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.fine_tuning import FineTuned, fine_tune
 from nonneg.evaluation.neighbours import KnnResult, knn_accuracy, knn_probe
 from nonneg.evaluation.probe.linear import LinearProbe, ProbeResult, fitted_probe, linear_probe
@@ -17,6 +16,7 @@ from nonneg.evaluation.subject import (
     NotMeasurableError,
     Subject,
 )
+from nonneg.metrics.figures import Figure, Figures
 
 __all__ = [
     "SECTIONS",

@@ -7,11 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
-from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.sections import SECTIONS
 from nonneg.evaluation.subject import NotMeasurableError, Subject
 from nonneg.io import read_json, write_json
-from nonneg.metrics.figures import current_key
+from nonneg.metrics.figures import Figure, Figures, current_key
 from nonneg.settings import nearest
 
 # Measured only when asked for by name: it takes as long as training.

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from nonneg import metrics
 from nonneg.data.dataset import Data
-from nonneg.evaluation.figure import BECAUSE, Figure, Figures
 from nonneg.evaluation.subject import (
     AT_ONCE,
     EvaluationSettings,
@@ -18,6 +17,7 @@ from nonneg.evaluation.subject import (
     has_classes,
 )
 from nonneg.metrics.consistency import ClassConsistency
+from nonneg.metrics.figures import BECAUSE, Figure, Figures
 from nonneg.metrics.inputs import FeatureLike, LabelLike
 from nonneg.metrics.purity import TopPurity
 

@@ -8,7 +8,6 @@ from torch import Tensor
 from nonneg import metrics
 from nonneg.data.dataset import Data
 from nonneg.evaluation.few_labels import few_label_probe
-from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.fine_tuning import fine_tune
 from nonneg.evaluation.neighbours import knn_probe
 from nonneg.evaluation.probe.linear import fitted_probe
@@ -22,7 +21,7 @@ from nonneg.evaluation.subject import (
     some,
     some_data,
 )
-from nonneg.metrics.figures import figure_kind
+from nonneg.metrics.figures import Figure, Figures, figure_kind
 
 Watch = Callable[[str], None]
 Section = Callable[[Subject, Watch], Figures]

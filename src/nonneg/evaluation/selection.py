@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from nonneg import metrics
-from nonneg.encoder import Encoded
 from nonneg.evaluation.probe.linear import fitted_probe
-from nonneg.evaluation.subject import Known, NotMeasurableError
+from nonneg.evaluation.subject import Known, NotMeasurableError, ranked_values
 
 RANKINGS = ("random", "ea_signed", "ea_rectified")
 
@@ -129,12 +128,6 @@ def _chosen(
         return [alive[order[:n]].sort().values for order in orders]
     values = ranked_values(train.encoded, rectified=ranking == "ea_rectified")[:, alive]
     return [alive[torch.from_numpy(metrics.select(values, n, by=ranking))]]
-
-
-def ranked_values(encoded: Encoded, *, rectified: bool) -> Tensor:
-    """What features are ranked by, ``(n, d)``: their scores, or the features if non-negative."""
-    is_nonnegative = bool((encoded.features >= 0).all())
-    return encoded.features if rectified and is_nonnegative else encoded.scores
 
 
 def _row(

@@ -1,5 +1,6 @@
 """The subject of an evaluation: an encoder with its data, encoded once and only when asked for."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,11 @@ from torch import Tensor
 
 from nonneg.data.dataset import Data, permutation, subset
 from nonneg.encoder import Encoded, Encoder
-from nonneg.losses.distributed import has_processes
+from nonneg.inference import has_processes
 from nonneg.metrics.figures import MIN_ACTIVE
 from nonneg.pairs.protocol import Batch, Draws, Pairs, two_views
 from nonneg.settings import Settings
+from nonneg.training.settings import LoopSettings
 from nonneg.training.supervised import Classifier, View, as_it_is
 
 Rate = Annotated[float, Field(gt=0, le=1)]
@@ -74,6 +76,18 @@ class EvaluationSettings(Settings):
     severities: tuple[Annotated[int, Field(ge=1, le=5)], ...] = (1, 2, 3, 4, 5)
     """How strongly they are corrupted."""
     fine_tune: FineTuneSettings = FineTuneSettings()
+
+
+def join_processes() -> bool:
+    """Join the processes that torchrun has started, if it has; True for the first or only one.
+
+    Only the first one writes files and speaks.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return True
+    from nonneg.training.processes import launched_fabric
+
+    return bool(launched_fabric(LoopSettings()).is_global_zero)
 
 
 def encoded_together(
@@ -278,3 +292,9 @@ def features_of_views(
         parts.append([encoder.encode(view).features for view in views])
     first, second = (torch.cat(side) for side in zip(*parts, strict=True))
     return first, second
+
+
+def ranked_values(encoded: Encoded, *, rectified: bool) -> Tensor:
+    """What features are ranked by, ``(n, d)``: their scores, or the features if non-negative."""
+    is_nonnegative = bool((encoded.features >= 0).all())
+    return encoded.features if rectified and is_nonnegative else encoded.scores

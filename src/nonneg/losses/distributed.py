@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from nonneg.inference import has_processes
 from nonneg.losses.checks import check_pairs, check_temperature, check_two_views
 from nonneg.losses.info_nce import (
     NEGATIVES,
@@ -81,11 +82,6 @@ def with_mean_value(loss: Tensor) -> Tensor:
     if not has_processes():
         return loss
     return _MeanValue.apply(loss)  # type: ignore[no-any-return, no-untyped-call]
-
-
-def has_processes() -> bool:
-    """Whether this process belongs to a group of processes."""
-    return dist.is_available() and dist.is_initialized()
 
 
 def check_same_shapes(z: Tensor) -> None:

@@ -15,9 +15,9 @@ from rich.console import Console
 from nonneg.data.sources import is_own_file
 from nonneg.encoder import WEIGHTS_FILE
 from nonneg.evaluation.evaluation import Evaluation
-from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.subject import EvaluationSettings
 from nonneg.io import digest_of_file
+from nonneg.metrics.figures import Figure, Figures
 from nonneg.paper.tables import Arm, Grid, Plan
 from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.runs.experiment import Experiment, read_experiment, run_experiment

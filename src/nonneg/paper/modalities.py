@@ -18,11 +18,11 @@ from nonneg.estimators.cross import CrossNCL
 from nonneg.estimators.graph import GraphNCL
 from nonneg.estimators.ncl import NCL
 from nonneg.estimators.reading import nearest_samples
-from nonneg.evaluation.figure import Figure, Figures
 from nonneg.factorization.identification import identification_score
 from nonneg.factorization.solvers import eigen_factor
 from nonneg.factorization.worlds import graph_world
 from nonneg.io import digest_of_file, read_json, write_json
+from nonneg.metrics.figures import Figure, Figures
 from nonneg.paper.filling import Filled
 from nonneg.paper.tables import Arm, Plan
 

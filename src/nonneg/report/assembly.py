@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.evaluation.figure import Figures
 from nonneg.io import check_output
+from nonneg.metrics.figures import Figures
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import IntArray
 from nonneg.report.atlas_data import Atlas, RunInfo

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from nonneg.evaluation.figure import Figures
+from nonneg.metrics.figures import Figures
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report.samples import Samples, as_matrix, finite_rows, rows_of

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg import metrics
-from nonneg.evaluation.figure import Figure, Figures
+from nonneg.metrics.figures import Figure, Figures
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report.atlas_data import Atlas

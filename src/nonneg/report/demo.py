@@ -5,9 +5,9 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from nonneg.evaluation.figure import Figures
 from nonneg.evaluation.subject import EvaluationSettings
 from nonneg.io import write_json
+from nonneg.metrics.figures import Figures
 from nonneg.report.assembly import atlas
 from nonneg.report.figures import montage, save_figure
 from nonneg.runs.evaluating import evaluate_run

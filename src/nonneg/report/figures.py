@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nonneg import io as files
-from nonneg.evaluation.figure import Figure, Figures
-from nonneg.metrics.figures import MIN_ACTIVE, figure_kind
+from nonneg.metrics.figures import MIN_ACTIVE, Figure, Figures, figure_kind
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.report.atlas_data import Atlas, SelectionPoint

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 
 from nonneg import metrics
-from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.readability import class_keys, monosemanticity_figure, readability
 from nonneg.evaluation.sections import precision_figure
-from nonneg.metrics.figures import MIN_ACTIVE, shown_kind
+from nonneg.metrics.figures import MIN_ACTIVE, Figure, Figures, shown_kind
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report.samples import random_draw, rows_of

@@ -16,10 +16,10 @@ from nonneg.data.folder import ImageFolder
 from nonneg.data.sources import is_own_file, load
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation.evaluation import Evaluation
-from nonneg.evaluation.figure import Figures
 from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.io import digest_of_file
 from nonneg.losses.info_nce import info_nce_bounds
+from nonneg.metrics.figures import Figures
 from nonneg.report.atlas_data import SelectionPoint, Training
 from nonneg.report.headline import HEADLINE
 from nonneg.report.inputs import PartOf, images_of_data
@@ -205,7 +205,7 @@ def selection_points(figures: Figures) -> Sequence[SelectionPoint]:
     """The selection result of an evaluation, one point per task, ranking and size.
 
     Example:
-        >>> from nonneg.evaluation.figure import Figure
+        >>> from nonneg.metrics.figures import Figure
         >>> found = Figure(0.8, beside={"n_features": 64, "std": None})
         >>> selection_points({"selection_probe_0.25_ea_rectified": found})[0].ranking
         'ea_rectified'

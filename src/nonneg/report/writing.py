@@ -10,8 +10,7 @@ import numpy as np
 from nonneg import io as files
 from nonneg import metrics
 from nonneg.estimators.description import telling_words
-from nonneg.evaluation.figure import BECAUSE, Figure
-from nonneg.metrics.figures import MIN_ACTIVE
+from nonneg.metrics.figures import BECAUSE, MIN_ACTIVE, Figure
 from nonneg.metrics.results import IntArray
 from nonneg.report import contents
 from nonneg.report.atlas_data import Atlas

@@ -9,8 +9,8 @@ from typing import Any
 from scipy.special import stdtrit
 
 from nonneg.evaluation.evaluation import Evaluation
-from nonneg.evaluation.figure import Figure, Figures
 from nonneg.evaluation.published import Published, published_figures
+from nonneg.metrics.figures import Figure, Figures
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import method
 from nonneg.runs.record import RunRecord, check_is_described, read_run

@@ -8,14 +8,12 @@ from nonneg import metrics
 from nonneg.data.sources import is_own_file
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
-from nonneg.evaluation.selection import ranked_values
-from nonneg.evaluation.subject import EvaluationSettings, Subject
+from nonneg.evaluation.subject import EvaluationSettings, Subject, join_processes, ranked_values
 from nonneg.inference import chosen_device
 from nonneg.io import digest_of_file, write_json
 from nonneg.runs.experiment import build_pairs
 from nonneg.runs.measured_data import run_data, transfer_data
 from nonneg.runs.record import RunRecord, read_run, run_encoder
-from nonneg.training.processes import join_processes
 from nonneg.training.run_folder import locked
 from nonneg.training.supervised import HEAD_FILE, Classifier
 
@@ -25,6 +23,9 @@ _FINE_TUNE_FOLDERS = {"test": "fine-tune", "held-out": "fine-tune-held-out"}
 
 # How long a measured section waits for another evaluation to write its own.
 _SECONDS_TO_WRITE = 60.0
+
+# The sections that look at views of images.
+_OF_VIEWS = {"sepin", "fine_tune"}
 
 # What a run that was fitted to vectors cannot be asked.
 _NOT_OF_FITS = {
@@ -72,7 +73,8 @@ def evaluate_run(
     other, why_not = transfer_data(run, train, transfer_to, data_dir)
     reasons = {"transfer": why_not, **({} if run.fit is None else _NOT_OF_FITS)}
     experiment = run.experiment
-    pairs = build_pairs(experiment, train) if experiment and len(train.sample_shape) == 3 else None
+    needs_views = not _OF_VIEWS.isdisjoint(names) and len(train.sample_shape) == 3
+    pairs = build_pairs(experiment, train) if experiment and needs_views else None
     subject = Subject(
         encoder,
         train,

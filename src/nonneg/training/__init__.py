@@ -2,7 +2,6 @@
 
 from nonneg.training.contrastive import contrastive_task, train
 from nonneg.training.optimizers import LARS
-from nonneg.training.processes import join_processes
 from nonneg.training.run_folder import read_history
 from nonneg.training.settings import LoopSettings, LossSettings, OptimizerSettings, TrainConfig
 from nonneg.training.supervised import Classifier, Supervised, View, as_it_is
@@ -22,7 +21,6 @@ __all__ = [
     "View",
     "as_it_is",
     "contrastive_task",
-    "join_processes",
     "read_history",
     "run_task",
     "train",

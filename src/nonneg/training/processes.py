@@ -70,13 +70,3 @@ def _join_this_attempt() -> None:
 def _leave() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-
-
-def join_processes() -> bool:
-    """Join the processes that torchrun has started, if it has; True for the first or only one.
-
-    Only the first one writes files and speaks.
-    """
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return True
-    return bool(launched_fabric(LoopSettings()).is_global_zero)
