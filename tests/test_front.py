@@ -8,6 +8,18 @@ import pytest
 import nonneg
 
 HEAVY = ("torch", "scipy", "sklearn", "numpy")
+COMMANDS = (
+    "compare",
+    "demo",
+    "embed",
+    "evaluate",
+    "fit",
+    "presets",
+    "report",
+    "reproduce",
+    "theory",
+    "train",
+)
 
 
 def loaded_by(code):
@@ -32,3 +44,32 @@ def test_an_unknown_name_is_refused():
 
 def test_the_package_alone_loads_nothing_heavy():
     assert loaded_by("import nonneg") == []
+
+
+def call(*arguments):
+    """Code that runs the command line with some arguments."""
+    return (
+        "import contextlib, io, sys\nfrom nonneg.cli import main\n"
+        f"sys.argv = ['nonneg', *{arguments!r}]\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main()"
+    )
+
+
+def test_help_and_presets_load_nothing_heavy():
+    """All of them in one process, which asks for the help of every command in turn."""
+    asked = [("--help",), ("presets",), *((name, "--help") for name in COMMANDS)]
+    assert loaded_by("\n".join(call(*arguments) for arguments in asked)) == []
+
+
+def test_all_commands_are_asked():
+    from nonneg.cli.main import app
+
+    assert sorted(command.name for command in app.registered_commands) == sorted(COMMANDS)
+
+
+def test_sections_in_the_help_are_those_there_are():
+    from nonneg.cli.evaluate import SECTIONS
+    from nonneg.evaluation import sections
+
+    assert tuple(sections.SECTIONS) == SECTIONS

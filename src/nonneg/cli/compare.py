@@ -1,23 +1,16 @@
 """``nonneg compare``: evaluated runs side by side, paired over seeds."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nonneg.evaluation.published import Published
-from nonneg.metrics.figures import number_text, shown_kind
-from nonneg.runs.comparing import (
-    MIN_PAIRS,
-    ComparedFigure,
-    Comparison,
-    Difference,
-    Spread,
-    compare_runs,
-)
+if TYPE_CHECKING:
+    from nonneg.evaluation.published import Published
+    from nonneg.runs.comparing import ComparedFigure, Comparison, Difference, Spread
 
 
 def compare(
@@ -36,6 +29,9 @@ def compare(
 
     Example: nonneg compare runs/fashion-mnist-cl* runs/fashion-mnist-ncl*
     """
+    # Imported on use: the help of the command needs none of this.
+    from nonneg.runs.comparing import MIN_PAIRS, compare_runs
+
     comparison = compare_runs(runs, split=split)
     console = Console()
     console.print(_table(comparison, only))
@@ -58,7 +54,9 @@ def compare(
         )
 
 
-def _table(comparison: Comparison, only: str | None) -> Table:
+def _table(comparison: "Comparison", only: str | None) -> Table:
+    from nonneg.metrics.figures import number_text, shown_kind
+
     names = [group.name for group in comparison.groups]
     seeds = " · ".join(f"{group.name}: {_runs(len(group.runs))}" for group in comparison.groups)
     table = Table(title=escape(seeds), title_justify="left")
@@ -94,7 +92,7 @@ def _runs(n: int) -> str:
     return "1 run" if n == 1 else f"{n} runs"
 
 
-def _spread(row: ComparedFigure, group: str) -> str:
+def _spread(row: "ComparedFigure", group: str) -> str:
     spread: Spread | None = row.spreads[group]
     if spread is None:
         return "–"
@@ -102,7 +100,7 @@ def _spread(row: ComparedFigure, group: str) -> str:
     return f"[bold green]{text} *[/]" if row.winner == group else text
 
 
-def _difference(row: ComparedFigure, difference: Difference | None) -> str:
+def _difference(row: "ComparedFigure", difference: "Difference | None") -> str:
     if difference is None:
         return "–"
     sign = "+" if difference.mean >= 0 else "−"
@@ -111,13 +109,15 @@ def _difference(row: ComparedFigure, difference: Difference | None) -> str:
     return sign + _with_std(abs(difference.mean), difference.std, row) + unit
 
 
-def _with_std(mean: float, std: float | None, row: ComparedFigure) -> str:
+def _with_std(mean: float, std: float | None, row: "ComparedFigure") -> str:
+    from nonneg.metrics.figures import number_text
+
     if row.is_rate:
         return f"{100 * mean:.2f}" + ("" if std is None else f" ± {100 * std:.2f}")
     return number_text(mean) + ("" if std is None else f" ± {number_text(std)}")
 
 
-def _paper(published: Published | None) -> str:
+def _paper(published: "Published | None") -> str:
     if published is None:
         return "–"
     std = "" if published.std is None else f" ± {100 * published.std:.1f}"

@@ -1,20 +1,20 @@
 """``nonneg demo``: CL and NCL on embedded data, side by side, in about a minute."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from nonneg.metrics.figures import MIN_ACTIVE, Figure, Figures, number_text, shown_kind
+if TYPE_CHECKING:
+    from nonneg.metrics.figures import Figure, Figures
 
 _ROWS = (
     "sparsity",
     "alive_rate",
-    f"class_consistency_min{MIN_ACTIVE}",
-    f"top{MIN_ACTIVE}_purity",
+    "class_consistency_min20",
+    "top20_purity",
     "knn_features",
     "probe_hidden",
 )
@@ -31,7 +31,9 @@ def demo(
 
     Example: nonneg demo --out demo
     """
-    # Imported on use: matplotlib is slow.
+    # Imported on use: the help of the command needs none of this.
+    import torch
+
     from nonneg.report.demo import run_demo
 
     console = Console()
@@ -48,7 +50,9 @@ def demo(
     console.print(f"all features, in a browser: {out / 'atlas.html'}", soft_wrap=True)
 
 
-def _table(figures: dict[str, Figures]) -> Table:
+def _table(figures: "dict[str, Figures]") -> Table:
+    from nonneg.metrics.figures import number_text, shown_kind
+
     table = Table(title="digits, test set", title_justify="left")
     table.add_column("")
     for method in figures:
@@ -64,6 +68,6 @@ def _table(figures: dict[str, Figures]) -> Table:
     return table
 
 
-def _text(figure: Figure) -> str:
+def _text(figure: "Figure") -> str:
     n_alive = figure.beside.get("n_alive")
     return figure.text() if n_alive is None else f"{n_alive} ({figure.text()})"

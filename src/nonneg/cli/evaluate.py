@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -11,12 +11,27 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from nonneg.evaluation.evaluation import Evaluation, chosen_sections
-from nonneg.evaluation.sections import SECTIONS
-from nonneg.evaluation.subject import EvaluationSettings
-from nonneg.metrics.figures import Figure, number_text, shown_kind
-from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.settings import with_overrides
+
+if TYPE_CHECKING:
+    from nonneg.evaluation.evaluation import Evaluation
+    from nonneg.metrics.figures import Figure
+
+# Stated here too, so that the help needs none of the packages that measure; a test compares.
+SECTIONS = (
+    "properties",
+    "hierarchy",
+    "classification",
+    "probe",
+    "few_labels",
+    "neighbours",
+    "sepin",
+    "selection",
+    "transfer",
+    "robustness",
+    "factors",
+    "fine_tune",
+)
 
 
 def evaluate(
@@ -62,6 +77,11 @@ def evaluate(
 
     Example: nonneg evaluate runs/fashion-mnist-ncl --only properties,probe
     """
+    # Imported on use: the help of the command needs none of this.
+    from nonneg.evaluation.evaluation import chosen_sections
+    from nonneg.evaluation.subject import EvaluationSettings
+    from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
+
     # Under torchrun only the first process speaks.
     console = Console(quiet=os.environ.get("RANK", "0") != "0")
     settings = EvaluationSettings.read(with_overrides({}, set_ or []))
@@ -102,7 +122,9 @@ def evaluate(
     console.print(f"all figures: {run / EVALUATION_FILES[split]}", highlight=False, soft_wrap=True)
 
 
-def _table(evaluation: Evaluation, names: list[str], *, title: str) -> Table:
+def _table(evaluation: "Evaluation", names: list[str], *, title: str) -> Table:
+    from nonneg.metrics.figures import shown_kind
+
     table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
     table.add_column("figure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
@@ -124,7 +146,9 @@ _ALSO_RATES = ("null", "std", "clean", "most")
 _ONLY_IN_FILE = "severity "
 
 
-def _beside(figure: Figure) -> str:
+def _beside(figure: "Figure") -> str:
+    from nonneg.metrics.figures import number_text
+
     return ", ".join(
         f"{key} {number_text(value, is_rate=figure.is_rate and key in _ALSO_RATES)}"
         for key, value in figure.beside.items()
