@@ -290,7 +290,7 @@ def test_settings_that_make_no_sense():
         EncoderSettings.read({"nonnegative": "elu"})
     with pytest.raises(ValueError, match="unknown norm; known: batch, layer, none"):
         ProjectorSettings.read({"norm": "group"})
-    with pytest.raises(ValueError, match="pixel_mean and pixel_std need one number a channel"):
+    with pytest.raises(ValueError, match="pixel_mean and pixel_std need one number per channel"):
         EncoderSettings.read({"pixel_mean": [0.5], "pixel_std": [0.0]})
     with pytest.raises(ValueError, match=r"give the backbone once: as settings\.backbone, or as a"):
         Encoder(EncoderSettings(), (3,))

@@ -60,14 +60,16 @@ class EncoderSettings(Settings):
     gate: GateSettings | None = None
     """A learnt gate that shuts features for samples, as by encoder.gate.prior=0.8; absent: none."""
     pixel_mean: tuple[float, ...] = ()
-    """Subtracted from pixels in [0, 1], one a channel; empty for none."""
+    """Subtracted from pixels in [0, 1], one per channel; empty for none."""
     pixel_std: tuple[float, ...] = ()
     """What they are then divided by."""
 
     @model_validator(mode="after")
     def _mean_and_std(self) -> Self:
         if len(self.pixel_mean) != len(self.pixel_std) or not all(s > 0 for s in self.pixel_std):
-            raise ValueError("pixel_mean and pixel_std need one number a channel, each std above 0")
+            raise ValueError(
+                "pixel_mean and pixel_std need one number per channel, each std above 0"
+            )
         return self
 
 
@@ -133,8 +135,8 @@ class Encoder(nn.Module):
 
         Args:
             inputs: ``(n, *sample_shape)``; uint8 pixels of images are divided by 255.
-            detached: Whether scores and features leave the backbone in peace: their gradients end
-                at the projector.
+            detached: Whether gradients of scores and features stop at the projector, so that the
+                backbone does not learn from them.
         """
         hidden = self.hidden(inputs)  # (n, h)
         read = hidden.detach() if detached else hidden
@@ -148,7 +150,7 @@ class Encoder(nn.Module):
         """Only the backbone's output ``(n, h)`` of a batch, with gradient."""
         if self.settings.backbone is not None:  # what a user's own module reads, it knows itself
             self.check_shape(tuple(inputs.shape[1:]))
-        hidden: Tensor = self.backbone(self._scaled(inputs))
+        hidden: Tensor = self.backbone(self._scaled_inputs(inputs))
         return hidden
 
     @torch.no_grad()
@@ -237,7 +239,7 @@ class Encoder(nn.Module):
         _fill(encoder, folder, is_own=backbone is not None)
         return encoder.eval()
 
-    def _scaled(self, inputs: Tensor) -> Tensor:
+    def _scaled_inputs(self, inputs: Tensor) -> Tensor:
         dtype = next(self.projector.parameters()).dtype
         are_pixels = inputs.dtype == torch.uint8 and len(self.sample_shape) == 3
         scaled = inputs.to(dtype) / 255 if are_pixels else inputs.to(dtype)

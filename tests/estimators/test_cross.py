@@ -209,8 +209,8 @@ def test_a_row_with_several_partners_is_described_once(fitted):
 
 
 def test_target_active_and_max_active_hold_on_both_sides(fitted):
-    steered = CrossNCL(**QUICK, target_active=3).fit(X, Y, groups=THING)
-    for Z in steered.transform(X_NEW, Y_NEW):
+    aimed = CrossNCL(**QUICK, target_active=3).fit(X, Y, groups=THING)
+    for Z in aimed.transform(X_NEW, Y_NEW):
         assert metrics.active_per_sample(Z).value == pytest.approx(3, rel=0.2)
     for Z in copied(fitted, max_active=2).transform(X_NEW, Y_NEW):
         assert (Z > 0).sum(axis=1).max() == 2
@@ -306,7 +306,7 @@ def test_works_in_a_pipeline_with_names_of_columns(capsys):
     small = {**QUICK, "n_components": 12, "max_steps": 60, "verbose": 1}
     pipeline = make_pipeline(CrossNCL(**small), LogisticRegression()).fit(X, labels)
     assert pipeline.score(X, labels) > 0.8
-    assert "active a sample" in capsys.readouterr().out
+    assert "active per sample" in capsys.readouterr().out
     assert pipeline[0].get_feature_names_out().tolist() == [f"crossncl{i}" for i in range(12)]
 
 
@@ -341,7 +341,7 @@ def test_errors_say_what_is_wrong(settings, x, y, groups, message):
 
 
 def test_errors_of_types_and_after_fit(fitted):
-    with pytest.raises(TypeError, match="groups must be one label a row"):
+    with pytest.raises(TypeError, match="groups must be one label per row"):
         CrossNCL(**QUICK).fit(X, Y, groups=Y)
     for method in (CrossNCL().transform, CrossNCL().transform_y):
         with pytest.raises(ValueError, match="not fitted"):

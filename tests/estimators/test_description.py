@@ -5,35 +5,35 @@ import pytest
 import torch
 from scipy import sparse
 
-from nonneg.estimators.description import described, first_of_equal_rows
+from nonneg.estimators.description import describe_features, first_of_equal_rows
 
 TEXTS = ["pay my phone bill", "pay the water bill", "book a flight", "flight to rome please", "hm"]
 Z = np.array([[3.0, 0, 0], [1.0, 0.5, 0], [0, 2.0, 0], [0, 1.0, 0], [0, 0, 0]])
 
 
 def test_strongest_come_first_and_only_active_ones():
-    found = described(Z, labels=list("abccd"))
+    found = describe_features(Z, labels=list("abccd"))
     assert [d.top for d in found] == [(0, 1), (2, 3, 1), ()]
-    assert described(Z, n_top=2)[1].top == (2, 3)
+    assert describe_features(Z, n_top=2)[1].top == (2, 3)
     assert found[2].name == ""
     assert found[1].label_mix == (("c", pytest.approx(2 / 3)), ("b", pytest.approx(1 / 3)))
     assert [d.name for d in found[:2]] == ["a", "c"]
 
 
 def test_features_are_named_by_the_words_that_set_their_texts_apart():
-    found = described(Z, texts=TEXTS)
+    found = describe_features(Z, texts=TEXTS)
     assert set(found[0].words) == {"pay", "bill"}
     assert found[1].words == ("flight",)
     assert found[1].name == "flight"
     assert found[2].words == ()
-    assert len(described(Z, texts=TEXTS, n_words=1)[0].words) == 1
+    assert len(describe_features(Z, texts=TEXTS, n_words=1)[0].words) == 1
 
 
 def test_equal_samples_count_once_with_all_their_texts():
     Z = np.repeat(np.eye(2), 12, axis=0)  # six things of each kind, with two texts each
     same_as = np.arange(24) // 2 * 2
     texts = ["a thing", "the car"] * 6 + ["a thing", "the boat"] * 6
-    found = described(Z, texts=texts, same_as=same_as)
+    found = describe_features(Z, texts=texts, same_as=same_as)
     assert found[0].top == (0, 2, 4, 6, 8, 10)
     assert found[0].words == ("car",)
     assert found[1].words == ("boat",)
@@ -55,7 +55,7 @@ def test_equal_rows_are_found_whatever_is_stored():
 
 
 def test_sparse_features_give_the_same():
-    assert described(sparse.csr_array(Z), texts=TEXTS) == described(Z, texts=TEXTS)
+    assert describe_features(sparse.csr_array(Z), texts=TEXTS) == describe_features(Z, texts=TEXTS)
 
 
 def test_tiles_give_the_same(monkeypatch):
@@ -63,66 +63,69 @@ def test_tiles_give_the_same(monkeypatch):
     many = rng.random((300, 7)) * (rng.random((300, 7)) < 0.3)
     unit = many / np.linalg.norm(many, axis=1, keepdims=True).clip(1e-12)
     monkeypatch.setattr("nonneg.metrics.inputs._TILE_ENTRIES", 7 * 13)
-    for feature, description in enumerate(described(many, n_top=9)):
+    for feature, description in enumerate(describe_features(many, n_top=9)):
         assert list(description.top) == np.argsort(-unit[:, feature], kind="stable")[:9].tolist()
 
 
 @pytest.mark.parametrize("kind", [np.array, torch.tensor, list, lambda x: list(np.array(x))])
 def test_labels_of_every_kind_become_plain_values(kind):
-    found = described(Z, labels=kind([7, 7, 8, 8, 9]))
-    assert found == described(Z, labels=[7, 7, 8, 8, 9])
+    found = describe_features(Z, labels=kind([7, 7, 8, 8, 9]))
+    assert found == describe_features(Z, labels=[7, 7, 8, 8, 9])
     assert json.loads(json.dumps(found[1].label_mix)) == [[8, 2 / 3], [7, 1 / 3]]
-    words = described(Z, labels=np.array(list("aabbc")))[1].label_mix
+    words = describe_features(Z, labels=np.array(list("aabbc")))[1].label_mix
     assert [type(label) for label, _ in words] == [str, str]
 
 
 def test_wrong_lengths_are_named():
     with pytest.raises(ValueError, match="texts has 2 entries for 5 samples"):
-        described(Z, texts=["a", "b"])
+        describe_features(Z, texts=["a", "b"])
     with pytest.raises(ValueError, match="labels has 6 entries for 5 samples"):
-        described(Z, labels=range(6))
+        describe_features(Z, labels=range(6))
     with pytest.raises(ValueError, match="hold no word to name features by"):
-        described(Z, texts=["?"] * 5)
+        describe_features(Z, texts=["?"] * 5)
 
 
 def test_texts_that_set_nothing_apart_leave_the_label():
     same = np.ones((5, 2))
-    assert [d.name for d in described(same, texts=TEXTS, labels=list("aaabb"))] == ["a", "a"]
+    assert [d.name for d in describe_features(same, texts=TEXTS, labels=list("aaabb"))] == [
+        "a",
+        "a",
+    ]
     for same_as in (None, np.array([0, 0, 2, 3, 4])):
-        found = described(np.zeros((5, 2)), texts=TEXTS, same_as=same_as)
+        found = describe_features(np.zeros((5, 2)), texts=TEXTS, same_as=same_as)
         assert [d.name for d in found] == ["", ""]
-    assert all(d.words == () for d in described(Z, texts=TEXTS, n_words=0))
+    assert all(d.words == () for d in describe_features(Z, texts=TEXTS, n_words=0))
 
 
 def test_what_cannot_be_described_is_named():
     with pytest.raises(TypeError, match="texts holds NoneType in place 1; give a text each"):
-        described(Z, texts=[TEXTS[0], None, *TEXTS[2:]])
+        describe_features(Z, texts=[TEXTS[0], None, *TEXTS[2:]])
     with pytest.raises(ValueError, match="n_top is 0; it must be at least 1"):
-        described(Z, texts=TEXTS, n_top=0)
+        describe_features(Z, texts=TEXTS, n_top=0)
     with pytest.raises(ValueError, match="n_words is -1; it must be at least 0"):
-        described(Z, texts=TEXTS, n_words=-1)
+        describe_features(Z, texts=TEXTS, n_words=-1)
 
 
 def test_words_of_all_texts_are_no_name():
     n = 400
     Z = np.eye(4)[np.arange(n) % 4]
     texts = [f"a scan of the digit {i % 4}" for i in range(n)]
-    assert [d.name for d in described(Z, texts=texts)] == [""] * 4
+    assert [d.name for d in describe_features(Z, texts=texts)] == [""] * 4
     kinds = [f"kind {i % 4}" for i in range(n)]
-    by_label = described(Z, texts=texts, labels=kinds)
+    by_label = describe_features(Z, texts=texts, labels=kinds)
     assert [d.name for d in by_label] == ["kind 0", "kind 1", "kind 2", "kind 3"]
     assert all(d.words == () for d in by_label)
 
 
 @pytest.mark.parametrize("kind", [np.array, torch.tensor])
 def test_labels_are_one_a_sample(kind):
-    with pytest.raises(ValueError, match=r"labels has shape \(5, 2\); give one a sample, \(5,\)"):
-        described(Z, labels=kind([[0, 1]] * 5))
+    with pytest.raises(ValueError, match=r"labels has shape \(5, 2\); give one per sample, \(5,\)"):
+        describe_features(Z, labels=kind([[0, 1]] * 5))
     for row in ([0, 1], kind([0, 1])):
         with pytest.raises(
             ValueError, match=r"labels holds .* in place 4; give one number or text"
         ):
-            described(Z, labels=["a", "b", "c", "d", row])
+            describe_features(Z, labels=["a", "b", "c", "d", row])
 
 
 @pytest.mark.parametrize("nothing", [None, np.nan, np.float32("nan"), torch.tensor(np.nan)])
@@ -130,15 +133,19 @@ def test_missing_labels_are_refused(nothing):
     with pytest.raises(
         ValueError, match=r"^labels has no label \(NaN or None\) in 2 of 5 rows: 1, 3"
     ):
-        described(Z, labels=["a", nothing, "b", nothing, "c"])
+        describe_features(Z, labels=["a", nothing, "b", nothing, "c"])
     with pytest.raises(ValueError, match="in 5 of 5 rows: 0, 1, 2, 3, 4; leave these rows out"):
-        described(Z, labels=np.full(5, np.nan))
+        describe_features(Z, labels=np.full(5, np.nan))
 
 
 @pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
 def test_whole_numbers_as_labels_are_not_taken_for_numbers_of_features(kind):
-    found = described(Z, labels=kind([7, 7, 0, 0, 9]))
+    found = describe_features(Z, labels=kind([7, 7, 0, 0, 9]))
     assert [d.name for d in found] == ["label 7", "label 0", ""]
     assert found[0].label_mix == ((7, 1.0),)
-    assert [d.name for d in described(Z, labels=["7", "7", "0", "0", "9"])] == ["7", "0", ""]
-    assert described(Z, labels=[True, True, False, False, True])[0].name == "True"
+    assert [d.name for d in describe_features(Z, labels=["7", "7", "0", "0", "9"])] == [
+        "7",
+        "0",
+        "",
+    ]
+    assert describe_features(Z, labels=[True, True, False, False, True])[0].name == "True"

@@ -306,7 +306,7 @@ def test_progress_is_shown_when_asked_for(capsys):
     NCL(**{**QUICK, "max_steps": 3}).fit(X)
     assert capsys.readouterr().out == ""
     NCL(**{**QUICK, "max_steps": 3}, verbose=1).fit(X)
-    assert "active a sample" in capsys.readouterr().out
+    assert "active per sample" in capsys.readouterr().out
 
 
 def test_dead_features_are_counted_and_warned_of():

@@ -5,7 +5,7 @@ from scipy import sparse
 
 from nonneg.estimators import axes as denoising
 from nonneg.estimators import axes as projection
-from nonneg.estimators import vectors
+from nonneg.estimators import inputs
 from nonneg.estimators.axes import (
     fitted_projection,
     kept_axes,
@@ -25,7 +25,7 @@ def spread(n_groups, noise, n_columns=24):
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_axes_are_those_of_a_singular_value_decomposition(kind, monkeypatch):
-    monkeypatch.setattr(vectors, "TILE_ENTRIES", 12 * 70)
+    monkeypatch.setattr(inputs, "TILE_ENTRIES", 12 * 70)
     center, axes, variances = principal_axes(kind(X), seed=0)
     _, singular, expected = np.linalg.svd(X - X.mean(axis=0))
     np.testing.assert_allclose(center, X.mean(axis=0), rtol=1e-5)
@@ -88,7 +88,7 @@ def test_one_axis_is_kept():
 
 
 def test_bad_rows_are_numbered_across_tiles(monkeypatch):
-    monkeypatch.setattr(vectors, "TILE_ENTRIES", 3 * 10)
+    monkeypatch.setattr(inputs, "TILE_ENTRIES", 3 * 10)
     bad = np.zeros((40, 3))
     bad[[2, 15, 16, 30, 31, 39], 1] = np.inf
     with pytest.raises(ValueError, match="in 6 of 40 rows: 2, 15, 16, 30, 31, …"):

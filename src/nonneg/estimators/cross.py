@@ -152,16 +152,16 @@ class CrossNCL(ReadableSides, FittedFeatures):
             pairs by heart; entries have size 1.
         hidden: Width of the heads' inner layers; 0 for one linear map each.
         temperature: Of InfoNCE: the higher, the fewer features are on.
-        target_active: Mean number of active features a row, on either side: the weakest of a row
+        target_active: Mean number of active features per row, on either side: the weakest of a row
             are dropped, or biases raised while training. None leaves it to the temperature.
-        max_active: The most features that ``transform`` leaves on in a row, the largest.
+        max_active: The most features that ``transform`` leaves on per row, the largest.
         nonnegative: A key of ``nonneg.head.TRANSFORMS``; ``"identity"`` is the same with
             signed features.
         max_epochs: Most passes over the pairs. Without it and ``max_steps``: ten passes, but at
             least 300 and at most 2,000 steps.
         max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
             By default 400 rows take as many steps as 15,000, namely 300: lower it for a quick look.
-        batch_size: Pairs a step; of fewer pairs, all.
+        batch_size: Pairs per step; of fewer pairs, all.
         learning_rate: At its peak.
         sparse_output: Whether ``transform`` gives SciPy CSR arrays.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …

@@ -61,7 +61,7 @@ def telling_words(
     Args:
         top: Numbers of each feature's strongest texts, then -1 ``(d, n_top)``.
         texts: Where they hold no words at all, none are found.
-        n_words: At most so many a feature.
+        n_words: At most so many per feature.
         beside: Numbers of each feature's strongest samples of another kind, such as images, then
             -1 ``(d, n_beside)``; their texts count as much.
         text_of: For each text the number of its sample of that kind, or -1.
@@ -171,7 +171,7 @@ class FeatureDescription:
     label_mix: tuple[tuple[Any, float], ...] = ()
 
 
-def described(
+def describe_features(
     Z: FeatureLike,
     *,
     texts: Sequence[str] | None = None,
@@ -184,17 +184,17 @@ def described(
 
     Args:
         Z: Features ``(n, d)``; strength is the value after scaling rows to length 1.
-        texts: One a sample; words are those of :func:`nonneg.estimators.description.telling_words`.
-        labels: One a sample, of any type that can be compared; none may be missing.
+        texts: One per sample; words are those of :func:`telling_words`.
+        labels: One per sample, of any type that can be compared; none may be missing.
         n_top: How many of the strongest samples count; those that are off never do.
-        n_words: Words a feature.
+        n_words: Words per feature.
         same_as: For each sample the number of the first one that equals it: equal ones count once,
             with the texts of all. Left out, all samples differ.
 
     Example:
         >>> Z = [[1, 0], [1, 0], [0, 1], [0, 1]]
         >>> texts = ["a red car", "a fast car", "a red apple", "an apple pie"]
-        >>> [d.name for d in described(Z, texts=texts, n_words=1)]
+        >>> [d.name for d in describe_features(Z, texts=texts, n_words=1)]
         ['car', 'apple']
     """
     features = checked_features(Z)
@@ -212,7 +212,7 @@ def described(
         check_texts(texts)
         if not any(_WORD.search(text) for text in texts):
             raise ValueError("the texts hold no word to name features by; use labels=…")
-        words = _words(_padded(top), texts, same_as, n_words)
+        words = _words(_as_rows(top), texts, same_as, n_words)
     plain = [] if labels is None else _plain_labels(labels)
     mixes = [_mix(plain, numbers) if plain else () for numbers in top]
     return [
@@ -280,7 +280,7 @@ def _strongest(features: Features, n_top: int, same_as: IntArray | None) -> list
     return [[i for i in column if i >= 0] for column in numbers.T.tolist()]
 
 
-def _padded(top: list[list[int]]) -> IntArray:
+def _as_rows(top: list[list[int]]) -> IntArray:
     """The lists as rows of one array, -1 behind their ends."""
     widest = max((len(numbers) for numbers in top), default=0)
     rows = [[*numbers, *[-1] * (widest - len(numbers))] for numbers in top]
@@ -291,7 +291,7 @@ def _plain_labels(labels: Sequence[Any]) -> list[Any]:
     """Labels of an array or a tensor as numbers or texts of Python's own."""
     shape = getattr(labels, "shape", (len(labels),))
     if len(shape) != 1:
-        raise ValueError(f"labels has shape {tuple(shape)}; give one a sample, ({len(labels)},)")
+        raise ValueError(f"labels has shape {tuple(shape)}; give one per sample, ({len(labels)},)")
     for number, label in enumerate(labels):
         if getattr(label, "ndim", 0) or not isinstance(label, Hashable):
             raise ValueError(

@@ -84,10 +84,10 @@ class FitSettings:
 
     Args:
         n_steps: Optimiser steps in all.
-        batch_size: Pairs a step, at most the number of samples.
+        batch_size: Pairs per step, at most the number of samples.
         learning_rate: At its peak.
         temperature: Of InfoNCE.
-        target_active: Mean number of active features a sample; with fewer, biases are raised.
+        target_active: Mean number of active features per sample; with fewer, biases are raised.
         seed: Of the order of the samples and of the pairs.
     """
 
@@ -133,7 +133,7 @@ def fit_heads(
         heads: One, or two with as many features.
         views: One for each step.
         settings: Steps, rates, temperature.
-        generator: Draws the samples at which dead features start anew.
+        generator: Draws the samples at which dead features are re-initialised.
         progress: Called after each step with its record.
 
     Returns:
@@ -221,7 +221,7 @@ def progress_bar(n_steps: int, *, shown: bool) -> Iterator[Report | None]:
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TextColumn("loss {task.fields[loss]:.3f}"),
-        TextColumn("{task.fields[active]:.1f} active a sample"),
+        TextColumn("{task.fields[active]:.1f} active per sample"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -249,7 +249,7 @@ def raise_bias(
     Args:
         last: The layer that makes the scores; its bias changes in place.
         scores: Of samples like those to come, ``(n, d)``.
-        target_active: Mean number of scores above zero a sample.
+        target_active: Mean number of scores above zero per sample.
         share: How much of the way to go, up to 1.
 
     Returns:
@@ -273,7 +273,7 @@ def row_threshold(features: Tensor, target_active: float) -> float:
 
     Args:
         features: Of samples like those to come, non-negative ``(n, d)``.
-        target_active: Mean number of entries a sample to keep.
+        target_active: Mean number of entries to keep per sample.
 
     Returns:
         0 where no more are on than that.

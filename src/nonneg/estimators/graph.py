@@ -109,7 +109,7 @@ def varimax(factor: FloatArray, rng: np.random.Generator) -> FloatArray:
     return rotation
 
 
-def descended(
+def descend(
     normalized: Matrix,
     start: FloatArray,
     *,
@@ -132,8 +132,8 @@ def descended(
     factor, n_steps = start, 0
     while n_steps < max_steps:
         n_steps += 1
-        one = _solved(normalized, one, two)
-        two = _solved(normalized, two, one)
+        one = _best_copy(normalized, one, two)
+        two = _best_copy(normalized, two, one)
         before, factor = factor, (one + two) / 2
         if np.linalg.norm(factor - before) <= tolerance * np.linalg.norm(factor):
             break
@@ -163,7 +163,7 @@ def _signed_factor(normalized: Matrix, n_features: int, rng: np.random.Generator
     return factor
 
 
-def _solved(normalized: Matrix, factor: FloatArray, other: FloatArray) -> FloatArray:
+def _best_copy(normalized: Matrix, factor: FloatArray, other: FloatArray) -> FloatArray:
     """The copy that is best for the other one, each column in turn."""
     factor = factor.copy(order="F")
     target = normalized @ other  # (n, d)
@@ -251,7 +251,7 @@ class GraphNCL(BaseEstimator):  # type: ignore[misc]
         world = graph_world(weights[joined][:, joined])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         start = STARTS[settings.start](world, settings.n_components, rng)
-        found = descended(
+        found = descend(
             world.normalized, start, max_steps=settings.max_steps, tolerance=settings.tolerance
         )
         features = features_of(found.factor, world)

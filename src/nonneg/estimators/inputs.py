@@ -217,7 +217,7 @@ def group_numbers(groups: Iterable[Hashable] | None, n_samples: int) -> Tensor:
     """The groups as numbers from 0 on, int64 ``(n,)``; None makes each sample its own group.
 
     Args:
-        groups: One label a sample, of any type that can be the key of a dictionary.
+        groups: One label per sample, of any type that can be the key of a dictionary.
         n_samples: How many there must be.
 
     Example:
@@ -234,7 +234,7 @@ def group_numbers(groups: Iterable[Hashable] | None, n_samples: int) -> Tensor:
     try:
         numbers = [known.setdefault(label, len(known)) for label in labels]
     except TypeError:
-        raise TypeError("groups must be one label a row, such as a number or a text") from None
+        raise TypeError("groups must be one label per row, such as a number or a text") from None
     if len(known) == 1:
         raise ValueError(
             f"groups puts all {n_samples} rows into one group, so nothing can be told apart; "
@@ -247,7 +247,7 @@ def check_none_missing(labels: Sequence[Any], name: str) -> None:
     """Raise a sentence with the numbers of the rows whose label is NaN or None.
 
     Args:
-        labels: One a row.
+        labels: One per row.
         name: Of the argument they were given as.
     """
     missing = [i for i, label in enumerate(labels) if _is_missing(label)]

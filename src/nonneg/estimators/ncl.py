@@ -107,7 +107,8 @@ def _graph(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
     pairs = GraphPairs(_as_sparse(given.graph))
     if pairs.n_samples != len(hidden):
         raise ValueError(
-            f"graph has {pairs.n_samples} nodes, but X has {len(hidden)} rows; give one node a row"
+            f"graph has {pairs.n_samples} nodes, but X has {len(hidden)} rows; give one node per "
+            "row"
         )
     return pairs
 
@@ -191,7 +192,7 @@ def fit_head(
 
 
 def _batches(hidden: Tensor, settings: FitSettings, generator: torch.Generator) -> Iterator[Batch]:
-    """Batches of one size in an order drawn anew each epoch; what is left over waits a turn."""
+    """Batches of one size in an order of its own for each epoch; what is left over waits a turn."""
     n_batches = len(hidden) // settings.batch_size
     for step in range(settings.n_steps):
         epoch, number = divmod(step, n_batches)
@@ -220,16 +221,16 @@ class NCL(ReadableFeatures, FittedFeatures):
             many, ``"none"`` keeps all.
         hidden: Width of the head's inner layer; 0 for one linear map.
         temperature: Of InfoNCE: the higher, the fewer features are on.
-        target_active: Mean number of active features a sample: the weakest of a sample are
+        target_active: Mean number of active features per sample: the weakest of a sample are
             dropped, or biases raised while training. None leaves it to the temperature.
-        max_active: The most features that ``transform`` leaves on in a sample, the largest.
+        max_active: The most features that ``transform`` leaves on per sample, the largest.
         nonnegative: A key of ``nonneg.head.TRANSFORMS``. ``"rep_relu"`` has the values of
             ``"relu"`` and revives features near zero; ``"identity"`` switches NCL off.
         max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but at least
             300 and at most 2,000 steps.
         max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
             By default 400 rows take as many steps as 15,000, namely 300: lower it for a quick look.
-        batch_size: Pairs a step; of fewer samples, all.
+        batch_size: Pairs per step; of fewer samples, all.
         learning_rate: At its peak.
         sparse_output: Whether ``transform`` gives a SciPy CSR array.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …

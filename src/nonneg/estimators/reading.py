@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg.estimators.description import FeatureDescription, described, first_of_equal_rows
+from nonneg.estimators.description import FeatureDescription, describe_features, first_of_equal_rows
 from nonneg.estimators.inputs import from_torch
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray
@@ -45,7 +45,7 @@ class Explanation:
 
     Args:
         cosine: Of the features of the two samples: the sum of all contributions.
-        shared: One entry a feature that is on in both; empty if they share none.
+        shared: One entry per feature that is on in both; empty if they share none.
     """
 
     cosine: float
@@ -108,7 +108,7 @@ class Found(NamedTuple):
     """Their cosines with the query ``(n, k)``; 0 where there is none."""
 
 
-def edited(
+def edit_features(
     Z: Any,  # noqa: ANN401
     *,
     remove: Iterable[int] = (),
@@ -122,7 +122,7 @@ def edited(
         boost: A factor from 0 on for each named feature.
 
     Example:
-        >>> edited(np.ones((1, 3)), remove=[0], boost={2: 5}).tolist()
+        >>> edit_features(np.ones((1, 3)), remove=[0], boost={2: 5}).tolist()
         [[0.0, 1.0, 5.0]]
     """
     n_features = Z.shape[1]
@@ -229,7 +229,7 @@ class EditableFeatures:
             raise TypeError(f"boost takes a factor for each feature, as {{3: 2.0}}, got {boost!r}")
         off = [number for which in remove for number in self._numbers(which)]
         factors = {n: by for which, by in (boost or {}).items() for n in self._numbers(which)}
-        return edited(features, remove=off, boost=factors)
+        return edit_features(features, remove=off, boost=factors)
 
     def neighbors(self, Z_query: FeatureLike, Z_gallery: FeatureLike, k: int = 10) -> Found:
         """The k gallery rows of largest cosine with each query, edited or not.
@@ -287,13 +287,13 @@ class ReadableFeatures(EditableFeatures):
 
         Args:
             X: Vectors of the samples ``(n, d)``.
-            texts: One a sample: features are named by the words that set their texts apart.
-            labels: One a sample: the label mix; the commonest is the name where no word tells.
+            texts: One per sample: features are named by the words that set their texts apart.
+            labels: One per sample: the label mix; the commonest is the name where no word tells.
             n_top: How many of a feature's strongest samples are looked at.
-            n_words: Words a feature.
+            n_words: Words per feature.
         """
         Z = self.transform(X)  # type: ignore[attr-defined]
-        found = described(Z, texts=texts, labels=labels, n_top=n_top, n_words=n_words)
+        found = describe_features(Z, texts=texts, labels=labels, n_top=n_top, n_words=n_words)
         self.feature_names_ = [description.name for description in found]
         return found
 
@@ -341,15 +341,15 @@ class ReadableSides(EditableFeatures):
         Args:
             X: Vectors ``(n, d)``.
             y: Their partners ``(n, d_y)``.
-            texts: One a pair: features are named by the words that set their texts apart.
-            labels: One a pair: the label mix; the commonest is the name where no word tells.
+            texts: One per pair: features are named by the words that set their texts apart.
+            labels: One per pair: the label mix; the commonest is the name where no word tells.
             n_top: How many of a feature's strongest samples are looked at.
-            n_words: Words a feature.
+            n_words: Words per feature.
         """
         Z_x, Z_y = self.transform(X), self.transform_y(y)  # type: ignore[attr-defined]
         how: dict[str, Any] = {"texts": texts, "labels": labels, "n_top": n_top, "n_words": n_words}
-        of_x = described(Z_x, same_as=first_of_equal_rows(X), **how)
-        of_y = described(Z_y, same_as=first_of_equal_rows(y), **how)
+        of_x = describe_features(Z_x, same_as=first_of_equal_rows(X), **how)
+        of_y = describe_features(Z_y, same_as=first_of_equal_rows(y), **how)
         self.feature_names_ = [description.name for description in of_y]
         return of_x, of_y
 

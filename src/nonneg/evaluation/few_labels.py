@@ -1,4 +1,4 @@
-"""How far do a few labels carry? The linear probe on a small share of every class."""
+"""The few-label probe: the linear probe on a small share of every class."""
 
 import statistics
 from collections.abc import Sequence

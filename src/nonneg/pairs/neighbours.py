@@ -126,7 +126,7 @@ _EXACT_AT_MOST = 200_000
 
 @dataclass(frozen=True)
 class NeighborPairs:
-    """Each sample and one of its neighbours, drawn anew every epoch.
+    """Each sample and one of its neighbours, another one every epoch.
 
     Args:
         neighbors: Numbers of each sample's neighbours, int64 ``(n, k)``, as from

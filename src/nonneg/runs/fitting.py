@@ -32,8 +32,8 @@ class FittedRun:
         is_new: False where the same run was there already.
         n_train: Samples that it learnt from.
         n_test: Samples that are kept to measure on.
-        active_per_sample: Mean number of active features a test sample, or a training sample
-            without any; None where the run was there already.
+        active_per_sample: Mean number of active features per test sample, or per training
+            sample without any; None where the run was there already.
         seconds: How long the fit took; None likewise.
         notes: What is worth saying, one sentence each.
     """
@@ -80,7 +80,7 @@ def fit_run(
     with locked(folder.path):
         if is_fitted(folder.path):  # by a process that has just ended
             return there_already()
-        with _claimed(folder, settings):
+        with _claim(folder, settings):
             began = time.perf_counter()
             given = learnt_from(experiment.data, train)
             with warnings.catch_warnings(record=True) as said:
@@ -111,7 +111,7 @@ def is_fitted(folder: str | Path) -> bool:
 
 
 @contextmanager
-def _claimed(folder: RunFolder, settings: dict[str, Any]) -> Iterator[None]:
+def _claim(folder: RunFolder, settings: dict[str, Any]) -> Iterator[None]:
     """The folder made this run's, under its lock; given back where the fit fails and it was new."""
     was_there = (folder.path / RUN_FILE).exists()
     folder.claim(settings, resume=True)

@@ -79,12 +79,12 @@ class RunRecord:
 
         Without those that are off: a run that was made before a setting existed has none of it.
         """
-        return {k: v for k, v in _given(what_counts(self.settings)).items() if k != "seed"}
+        return {k: v for k, v in _without_absent(what_counts(self.settings)).items() if k != "seed"}
 
 
-def _given(settings: dict[str, Any]) -> dict[str, Any]:
+def _without_absent(settings: dict[str, Any]) -> dict[str, Any]:
     return {
-        key: _given(value) if isinstance(value, dict) else value
+        key: _without_absent(value) if isinstance(value, dict) else value
         for key, value in settings.items()
         if value is not None
     }

@@ -183,7 +183,7 @@ def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
         )
     if files.test_labels and test is None:
         raise ValueError("test labels were given without test vectors; add --test")
-    whole, test = _labelled(files, whole, test)
+    whole, test = _with_labels(files, whole, test)
     n_kept_out = min(round(files.test_share * len(whole)), MOST_KEPT_OUT)
     if test is not None:
         n_kept_out = 0
@@ -229,13 +229,13 @@ def learnt_from(files: VectorFiles, train: Data) -> LearntFrom:
         if rows is not None:
             n_edges = graph.nnz
             graph = graph[rows][:, rows]
-            notes.append(_left_out("edges", n_edges - graph.nnz, n_edges))
+            notes.append(_note_on_left_out("edges", n_edges - graph.nnz, n_edges))
     if files.index_pairs:
         index_pairs = npy_array(Path(files.index_pairs))
         if rows is not None:
             n_pairs = len(index_pairs)
-            index_pairs = _renumbered(index_pairs, rows, len(whole))
-            notes.append(_left_out("pairs", n_pairs - len(index_pairs), n_pairs))
+            index_pairs = _pairs_among(index_pairs, rows, len(whole))
+            notes.append(_note_on_left_out("pairs", n_pairs - len(index_pairs), n_pairs))
     vectors = whole.vectors if rows is None else whole.vectors[rows]
     labels = None if train.labels is None else train.labels.numpy()
     return LearntFrom(vectors, labels, graph, index_pairs, tuple(filter(None, notes)))
@@ -250,7 +250,7 @@ def _check_finite(files: VectorFiles, whole: VectorData, test: VectorData | None
         check_finite(test.vectors, str(files.test))
 
 
-def _labelled(
+def _with_labels(
     files: VectorFiles, whole: VectorData, test: VectorData | None
 ) -> tuple[VectorData, VectorData | None]:
     """The sets with the labels of their files; a class has one number in both."""
@@ -299,12 +299,12 @@ def _graph(path: Path, n_samples: int) -> sparse.csr_array:
         ) from error
     if graph.shape != (n_samples, n_samples):
         raise ValueError(
-            f"{path} has shape {graph.shape} for {n_samples} samples; give one node a sample"
+            f"{path} has shape {graph.shape} for {n_samples} samples; give one node per sample"
         )
     return graph
 
 
-def _renumbered(pairs: NDArray[Any], rows: NDArray[Any], n_samples: int) -> NDArray[np.int64]:
+def _pairs_among(pairs: NDArray[Any], rows: NDArray[Any], n_samples: int) -> NDArray[np.int64]:
     """The pairs of which both samples are among the rows, by their places there."""
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         return pairs  # refused by the estimator, in its own words
@@ -319,7 +319,7 @@ def _renumbered(pairs: NDArray[Any], rows: NDArray[Any], n_samples: int) -> NDAr
     return found[(found >= 0).all(axis=1)]
 
 
-def _left_out(what: str, n: int, of: int) -> str:
+def _note_on_left_out(what: str, n: int, of: int) -> str:
     if 0 < n == of:
         raise ValueError(
             f"all {of:,} {what} touch samples that are kept for testing; use --test-share 0 or "

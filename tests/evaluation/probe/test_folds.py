@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 
 from nonneg.evaluation.probe.penalty import (
     balanced_draw,
-    left_out,
     stratified_draw,
     stratified_folds,
+    validation_folds,
 )
 
 SIZES = st.lists(st.integers(1, 12), min_size=2, max_size=5)
@@ -58,5 +58,5 @@ def test_seeds_differ_and_repeat():
 def test_nothing_is_left_out_of_classes_of_one_sample():
     y = torch.arange(4)
     for n_folds in (1, 3):
-        order, folds = left_out(y, rate=0.2, n_folds=n_folds, seed=0)
+        order, folds = validation_folds(y, rate=0.2, n_folds=n_folds, seed=0)
         assert (order.tolist(), folds) == ([0, 1, 2, 3], [])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nonneg.evaluation.probe.logistic import LogisticFit, logistic_fit
 from nonneg.evaluation.probe.matrix import DenseRows, column_scales, fewer_columns, standard_rows
-from nonneg.evaluation.probe.penalty import STRENGTHS, Fold, chosen_strength, left_out
+from nonneg.evaluation.probe.penalty import STRENGTHS, Fold, chosen_strength, validation_folds
 from nonneg.metrics.inputs import (
     FeatureLike,
     Features,
@@ -51,7 +51,7 @@ class LinearProbe:
         Args:
             X: ``(n, n_features)``.
         """
-        return self._predicted(checked_features(X, "X"))
+        return self._predictions(checked_features(X, "X"))
 
     def accuracy(self, X: FeatureLike, y: LabelLike) -> float:
         """The share of samples whose label is predicted; a label never seen counts as wrong.
@@ -62,9 +62,9 @@ class LinearProbe:
         """
         features = checked_features(X, "X")
         labels = torch.from_numpy(checked_labels(y, features.n_samples))
-        return float((self._predicted(features) == labels).double().mean())
+        return float((self._predictions(features) == labels).double().mean())
 
-    def _predicted(self, features: Features) -> Tensor:
+    def _predictions(self, features: Features) -> Tensor:
         if features.n_features != self.weight.shape[1]:
             raise ValueError(
                 f"X has {features.n_features} features, the probe was fitted to "
@@ -172,12 +172,12 @@ def fitted_probe(
     classes, targets = given.unique(return_inverse=True)
     if len(classes) < 2:
         raise ValueError("the training labels hold one class only; a probe needs at least two")
-    order, folds = left_out(targets, rate=validation_rate, n_folds=n_folds, seed=seed)
+    order, folds = validation_folds(targets, rate=validation_rate, n_folds=n_folds, seed=seed)
     with torch.no_grad():
-        return _fitted(features, targets, classes, order, folds, strengths)
+        return _fit(features, targets, classes, order, folds, strengths)
 
 
-def _fitted(
+def _fit(
     features: Features,
     targets: Tensor,
     classes: Tensor,

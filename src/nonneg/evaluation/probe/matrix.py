@@ -252,7 +252,7 @@ def standard_rows(features: Features, columns: Columns, order: Tensor) -> Rows:
     on_cpu, enough = features.device.type == "cpu", len(order) >= len(columns.kept)
     if on_cpu and enough and columns.zero_rate >= _SPARSE_ZERO_RATE:
         scale = columns.scale.to(features.dtype)
-        parts = [_csr(_kept(features, tile, columns) / scale) for tile in tiles]
+        parts = [_csr(_kept_columns(features, tile, columns) / scale) for tile in tiles]
         shift = (columns.mean / columns.scale).to(features.dtype)
         return SparseRows(sparse.csr_array(sparse.vstack(parts, format="csr")), shift)
     values = torch.empty(
@@ -260,11 +260,11 @@ def standard_rows(features: Features, columns: Columns, order: Tensor) -> Rows:
     )
     mean, scale = columns.mean.to(features.dtype), columns.scale.to(features.dtype)
     for part, tile in zip(values.split(features.tile_rows), tiles, strict=True):
-        part.copy_(_kept(features, tile, columns)).sub_(mean).div_(scale)
+        part.copy_(_kept_columns(features, tile, columns)).sub_(mean).div_(scale)
     return DenseRows(values)
 
 
-def _kept(features: Features, which: Tensor, columns: Columns) -> Tensor:
+def _kept_columns(features: Features, which: Tensor, columns: Columns) -> Tensor:
     rows = features.rows(which.to(features.device))
     return rows if len(columns.kept) == rows.shape[1] else rows[:, columns.kept]
 

@@ -20,7 +20,9 @@ class Fold:
     judged: slice | Tensor
 
 
-def left_out(targets: Tensor, *, rate: float, n_folds: int, seed: int) -> tuple[Tensor, list[Fold]]:
+def validation_folds(
+    targets: Tensor, *, rate: float, n_folds: int, seed: int
+) -> tuple[Tensor, list[Fold]]:
     """An order of the samples, and what is left out in turn of samples in that order.
 
     One fold is a draw of the share; more are parts of about equal size. None if every class has
