@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from nonneg.evaluation.few_labels import few_label_probe
-from nonneg.evaluation.probe.linear import fitted_probe
-from nonneg.evaluation.probe.penalty import balanced_draw
+from nonneg.evaluation.probe.linear import balanced_draw, fitted_probe
 
 
 def blobs(n, d=8, n_classes=4, seed=0, spread=1.5):

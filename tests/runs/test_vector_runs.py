@@ -30,7 +30,7 @@ def fitted(place, *assignments, out="run", **files):
 
 def test_at_most_so_many_are_kept_out_and_looked_at(place, monkeypatch):
     monkeypatch.setattr(vector_sets, "MOST_KEPT_OUT", 7)
-    monkeypatch.setattr("nonneg.runs.measured_data._MOST_VECTORS", 50)
+    monkeypatch.setattr("nonneg.runs.record._MOST_VECTORS", 50)
     run = fitted(place)
     assert (run.n_train, run.n_test) == (153, 7)
     train, test = run_data(read_run(run.folder))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from nonneg.evaluation.probe.linear import LinearProbe, fitted_probe
-from nonneg.evaluation.probe.penalty import STRENGTHS, balanced_draw
+from nonneg.evaluation.probe.linear import STRENGTHS, LinearProbe, balanced_draw, fitted_probe
 from nonneg.metrics.inputs import (
     FeatureLike,
     LabelLike,

@@ -13,7 +13,8 @@ from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import IntArray
 from nonneg.report.atlas_data import Atlas, RunInfo
 from nonneg.report.headline import LABEL_KEYS, has_readability
-from nonneg.report.inputs import (
+from nonneg.report.run_source import RunSource, headline_figures, selection_points
+from nonneg.report.user_files import (
     Extras,
     FeatureSet,
     FeatureSource,
@@ -25,7 +26,6 @@ from nonneg.report.inputs import (
     text_list,
     with_extras,
 )
-from nonneg.report.run_source import RunSource, headline_figures, selection_points
 from nonneg.report.writing import MAX_SAMPLES, WrittenAtlas, write_atlas
 from nonneg.settings import differences
 

@@ -17,17 +17,17 @@ from nonneg.data.sources import is_own_file, load
 from nonneg.encoder import WEIGHTS_FILE, Encoder
 from nonneg.evaluation.evaluation import Evaluation
 from nonneg.evaluation.subject import features_of_views, some_data
+from nonneg.inference import chosen_device
 from nonneg.io import digest_of_file
 from nonneg.losses.info_nce import info_nce_bounds
 from nonneg.metrics.figures import Figures
 from nonneg.report.atlas_data import SelectionPoint, Training
 from nonneg.report.headline import HEADLINE
-from nonneg.report.inputs import PartOf, images_of_data
 from nonneg.report.samples import Samples
+from nonneg.report.user_files import PartOf, images_of_data
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import build_pairs
-from nonneg.runs.measured_data import run_data
-from nonneg.runs.record import RunRecord, read_run, run_encoder
+from nonneg.runs.record import RunRecord, read_run, run_data, run_encoder
 from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS
 from nonneg.training.run_folder import HISTORY_FILE, read_history
 from nonneg.training.supervised import LOSSES as CLASSIFIER_LOSSES
@@ -63,7 +63,7 @@ class RunSource:
     ) -> "RunSource":
         """The run of a folder with its own data, or with that of another name."""
         run, encoder = read_run(folder), run_encoder(folder)
-        encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+        encoder.to(chosen_device())
         if source is not None and not run.knows_data and is_own_file(source):
             samples = load(source)  # all that a page needs
         else:

@@ -14,9 +14,8 @@ from nonneg.runs.experiment import (
     run_experiment,
     training_data,
 )
-from nonneg.runs.fitting import FittedRun, fit_run, is_fitted
-from nonneg.runs.measured_data import run_data
-from nonneg.runs.record import RunRecord, read_run, run_encoder
+from nonneg.runs.fitting import FittedRun, fit_run
+from nonneg.runs.record import RunRecord, is_fitted, read_run, run_data, run_encoder
 from nonneg.runs.vector_fits import VectorExperiment, VectorFiles, vector_experiment
 
 __all__ = [

@@ -17,8 +17,7 @@ from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
 from nonneg.inference import chosen_device
-from nonneg.runs.fitting import is_fitted
-from nonneg.runs.record import run_encoder
+from nonneg.runs.record import is_fitted, run_encoder
 
 # Of a part of the vectors or of their features: 4 million numbers, 16 MB.
 _PART_ENTRIES = 1 << 22

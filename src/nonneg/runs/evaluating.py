@@ -12,8 +12,7 @@ from nonneg.evaluation.subject import EvaluationSettings, Subject, join_processe
 from nonneg.inference import chosen_device
 from nonneg.io import digest_of_file, write_json
 from nonneg.runs.experiment import build_pairs
-from nonneg.runs.measured_data import run_data, transfer_data
-from nonneg.runs.record import RunRecord, read_run, run_encoder
+from nonneg.runs.record import RunRecord, read_run, run_data, run_encoder, transfer_data
 from nonneg.training.run_folder import locked
 from nonneg.training.supervised import HEAD_FILE, Classifier
 

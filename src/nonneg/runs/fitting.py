@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonneg import metrics
 from nonneg.data.dataset import Data, permutation
-from nonneg.encoder import CONFIG_FILE
-from nonneg.io import read_json
+from nonneg.runs.record import is_fitted
 from nonneg.runs.vector_fits import VectorExperiment, check_pairs, learnt_from, vector_sets
 from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
 
@@ -101,13 +100,6 @@ def fit_run(
         seconds=seconds,
         notes=notes,
     )
-
-
-def is_fitted(folder: str | Path) -> bool:
-    """Whether a folder holds a fitted estimator, rather than an encoder alone or nothing."""
-    path = Path(folder) / CONFIG_FILE
-    config = read_json(path) if path.is_file() else None
-    return isinstance(config, dict) and "estimator" in config
 
 
 @contextmanager

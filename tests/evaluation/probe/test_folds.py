@@ -2,7 +2,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.evaluation.probe.penalty import (
+from nonneg.evaluation.probe.linear import (
     balanced_draw,
     stratified_draw,
     stratified_folds,

@@ -6,9 +6,8 @@ import torch
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from nonneg.evaluation.probe.linear import fitted_probe, linear_probe
+from nonneg.evaluation.probe.linear import STRENGTHS, fitted_probe, linear_probe
 from nonneg.evaluation.probe.matrix import DenseRows, SparseRows, column_scales, standard_rows
-from nonneg.evaluation.probe.penalty import STRENGTHS
 from nonneg.metrics.inputs import checked_features
 
 

@@ -1,4 +1,4 @@
-"""The inputs of an atlas: features, texts, labels and images, as values or as files of them."""
+"""Features, texts, labels and images that a user gives, as files or values."""
 
 import json
 import os
