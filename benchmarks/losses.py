@@ -1,10 +1,13 @@
-"""How fast is exact InfoNCE, and how much memory does it take? Ours beside the plain forms.
+"""Speed and memory of exact InfoNCE: ours beside the plain forms.
 
 All compute NT-Xent forward and backward, float32, 256 features. Speed: the forms take turns, and
 the median of the ratios counts, so that a busy machine slows all of them. Memory: each form runs
-once in a fresh process, and its peak is read from the system (Linux).
+once in a fresh process, and its peak is read from the system (Linux). Threshold: the library's
+textbook form beside its tiles, in processor time, for batches of many sizes; where tiles begin to
+be faster, ``TILED_FROM`` is right.
 
     python -m benchmarks.losses [speed-512] [speed-4096] [speed-16384] [memory] [growth]
+    python -m benchmarks.losses [threshold-128] [threshold-512] [threshold-1024] [threshold-4096]
 """
 
 import importlib
@@ -19,6 +22,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import matplotlib.pyplot as plt
 import torch
@@ -26,6 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nonneg import info_nce
+from nonneg.losses.info_nce import NEGATIVES, anchor_losses, scaled_pairs, textbook_info_nce
 
 TEMPERATURE = 0.2
 N_FEATURES = 256
@@ -34,6 +39,10 @@ N_TURNS = {512: 40, 4096: 5, 16384: 3}
 LARGEST_FOR_METRIC_LEARNING = 512
 GROWTH = [2**power for power in range(10, 17)]
 LARGEST_FULL_MATRIX = 16384
+THRESHOLD_ROWS = [256, 512, 1024, 2048, 4096, 8192]
+THRESHOLD_FEATURES = [128, 512, 1024, 4096]
+# How long each size is measured; at least one turn.
+THRESHOLD_SECONDS = 3.0
 PLOT = Path(__file__).parents[1] / "docs" / "images" / "info-nce-cost.png"
 
 Form = Callable[[Tensor, Tensor], Tensor]
@@ -133,14 +142,52 @@ def growth() -> dict[str, float]:
     return found
 
 
+def threshold(n_features: int) -> dict[str, float]:
+    """How many times the processor time of tiles the textbook form takes."""
+    found: dict[str, float] = {}
+    for negatives in NEGATIVES:
+        for n_rows in THRESHOLD_ROWS:
+            views = _views(n_rows if negatives == "both" else 2 * n_rows, n_features)
+            ratios = _textbook_over_tiles(views, negatives)
+            found[f"{negatives}, {n_rows} rows"] = statistics.median(ratios)
+    return found
+
+
+def _textbook_over_tiles(views: tuple[Tensor, Tensor], negatives: str) -> list[float]:
+    forms: dict[str, Form] = {
+        "textbook": lambda a, b: textbook_info_nce(a, b, TEMPERATURE, negatives),
+        "tiles": partial(_tiled, negatives=negatives),
+    }
+    for form in forms.values():  # what is loaded on first use
+        _step(form, _views(512))
+    ratios: list[float] = []
+    began = time.perf_counter()
+    while not ratios or time.perf_counter() - began < THRESHOLD_SECONDS:
+        seconds = {}
+        for name, form in forms.items():
+            start = time.process_time()
+            _step(form, views)
+            seconds[name] = time.process_time() - start
+        ratios.append(seconds["textbook"] / seconds["tiles"])
+    return ratios
+
+
+def _tiled(a: Tensor, b: Tensor, *, negatives: str) -> Tensor:
+    """What the library does with large batches, for batches of any size."""
+    module = importlib.import_module("nonneg.losses.info_nce")
+    with patch.object(module, "TILED_FROM", 0):
+        pairs = scaled_pairs(a, b, temperature=TEMPERATURE)
+        return anchor_losses(pairs, pairs, negatives=negatives, same_group="ignored").mean()
+
+
 def measure(*names: str) -> dict[str, dict[str, float]]:
-    """The figures of the named benchmarks, or of all."""
-    return {name: BENCHMARKS[name]() for name in names or BENCHMARKS}
+    """The figures of the named benchmarks, or of all but the thresholds."""
+    return {name: BENCHMARKS[name]() for name in names or USUAL}
 
 
-def _views(n_rows: int) -> tuple[Tensor, Tensor]:
+def _views(n_rows: int, n_features: int = N_FEATURES) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
-    views = torch.randn(2, n_rows // 2, N_FEATURES, generator=generator).relu()
+    views = torch.randn(2, n_rows // 2, n_features, generator=generator).relu()
     return views[0].clone().requires_grad_(), views[1].clone().requires_grad_()
 
 
@@ -151,7 +198,7 @@ def _step(form: Form, views: tuple[Tensor, Tensor]) -> None:
 
 
 def _seconds(n_rows: int, forms: dict[str, Form], n_turns: int) -> dict[str, list[float]]:
-    """Seconds of each turn of each form, and seconds a FLOP of a large matrix product."""
+    """Seconds of each turn of each form, and seconds per FLOP of a large matrix product."""
     views = _views(n_rows)
     left, right = torch.rand(2048, N_FEATURES), torch.rand(N_FEATURES, 2048)
     steps: dict[str, Callable[[], object]] = {
@@ -217,17 +264,23 @@ def _one(name: str, n_rows: int) -> dict[str, float]:
     return {"seconds": seconds, "peak_mb": (peak - before) / 1e6}
 
 
-BENCHMARKS: dict[str, Callable[[], dict[str, float]]] = {
+USUAL: dict[str, Callable[[], dict[str, float]]] = {
     **{f"speed-{n_rows}": partial(speed, n_rows) for n_rows in N_TURNS},
     "memory": memory,
     "growth": growth,
 }
+# These take long, and are needed only where the choice of a form is in question.
+BENCHMARKS = USUAL | {f"threshold-{d}": partial(threshold, d) for d in THRESHOLD_FEATURES}
 MEANINGS = {
     "speed-512": "512 rows (wanted: at least 0.91 × cross_entropy)",
     "speed-4096": "4,096 rows (wanted: at least 2.5 × cross_entropy)",
     "speed-16384": "16,384 rows (wanted: at least 3 × cross_entropy, 5 × mask and exp)",
     "memory": "wanted: at most 0.05 of cross_entropy",
     "growth": "seconds and peak extra MB of one step",
+    **{
+        f"threshold-{d}": f"{d} features: processor time of the textbook form over that of tiles"
+        for d in THRESHOLD_FEATURES
+    },
 }
 
 
@@ -237,7 +290,7 @@ def main() -> None:
         print(json.dumps(_one(sys.argv[2], int(sys.argv[3]))))
         return
     print(f"{N_FEATURES} features, {torch.get_num_threads()} threads")
-    for name in sys.argv[1:] or BENCHMARKS:
+    for name in sys.argv[1:] or USUAL:
         print(f"{name}: {MEANINGS[name]}")
         for case, value in BENCHMARKS[name]().items():
             print(f"  {case:44s} {value:10.3f}", flush=True)

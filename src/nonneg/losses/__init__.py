@@ -1,4 +1,4 @@
-"""What is minimised: each loss in its plain form, one a file, and fast kernels beside it."""
+"""The losses, one per file: the textbook form first, the fast kernel beside it."""
 
 from nonneg.losses.cross_entropy import NonNegativeClassifier, non_negative_cross_entropy
 from nonneg.losses.distributed import gathered, info_nce_across, spectral_contrastive_across

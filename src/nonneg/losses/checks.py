@@ -1,4 +1,4 @@
-"""Refusals of the losses: each a clear error that names what was given."""
+"""Checks of what losses are given; each raises one clear error that names it."""
 
 import math
 

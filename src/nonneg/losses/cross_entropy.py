@@ -1,4 +1,4 @@
-"""Non-negative cross entropy: what does a classifier look like that can only count evidence for?"""
+"""Non-negative cross entropy: classifiers in which evidence only ever counts for a class."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Losses of a batch that is spread over processes, and how rows are gathered with gradient.
+"""Losses of a batch that is spread over processes, and rows gathered with their gradient.
 
 Every process calls the same function with its part of the batch. The value is the loss of the whole
 batch, in every process; the gradient is that of the process's own rows, with all others as

@@ -1,4 +1,4 @@
-"""The pairwise sigmoid loss: is this the partner, yes or no, for every pair by itself?"""
+"""The pairwise sigmoid loss: for every pair of rows a decision of its own, partners or not."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The spectral contrastive loss: the one whose optimum is a matrix factorisation, exactly."""
+"""The spectral contrastive loss, whose optimum is exactly a matrix factorisation."""
 
 import torch
 from torch import Tensor
