@@ -248,7 +248,7 @@ def test_chunks_do_not_go_with_a_gate():
 
 
 def test_the_page_names_the_function_of_every_objective():
-    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "images.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)`[^|]*\|[^|]*\|[^|]*\|$", page, re.MULTILINE))
     assert set(rows) == set(PAIR_LOSSES) - {"info_nce"}
     assert all(callable(getattr(losses, function)) for function in rows.values())
