@@ -5,6 +5,8 @@ INSTALLED := .venv/installed
 BENCH_INSTALLED := .venv/bench-installed
 DOCS_INSTALLED := .venv/docs-installed
 PIP_INSTALL := -m pip install --quiet --constraint constraints.txt
+# Golden help texts depend on the versions of constraints.txt, and page tests on a browser.
+PORTABLE_TESTS := src tests --ignore=tests/goldens --ignore=tests/report/browser
 
 .PHONY: demo test test-slow test-core test-lowest check format coverage docs bench dist clean
 
@@ -18,10 +20,10 @@ test-slow: $(INSTALLED)  ## the tests that take longer
 	$(BIN)/pytest -q -n auto -m slow
 
 test-core: .venv-core/installed  ## the quick tests without any extra installed
-	.venv-core/bin/pytest -q -n auto
+	.venv-core/bin/pytest -q -n auto $(PORTABLE_TESTS)
 
 test-lowest: .venv-lowest/installed  ## the quick tests with the lowest versions that pyproject.toml allows
-	.venv-lowest/bin/pytest -q -n auto $(LOWEST_TESTS)
+	.venv-lowest/bin/pytest -q -n auto $(PORTABLE_TESTS)
 
 check: $(INSTALLED)  ## format, lint, types, tests
 	$(BIN)/ruff format --check .

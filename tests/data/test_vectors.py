@@ -1,7 +1,6 @@
 """Vectors from files: mapped, sparse or in parquet, and one sentence for what cannot be read."""
 
 import numpy as np
-import pandas
 import pytest
 import torch
 from scipy import sparse
@@ -221,6 +220,7 @@ def test_parquet_with_one_column_a_dimension(tmp_path, monkeypatch):
 
 def test_the_index_of_a_data_frame_is_no_dimension(tmp_path):
     pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]})
     frame[frame.a > 1].to_parquet(tmp_path / "x.parquet")
     found = read_vectors(tmp_path / "x.parquet").vectors

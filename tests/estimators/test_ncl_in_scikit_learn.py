@@ -1,7 +1,6 @@
 """Estimators among scikit-learn's parts: data frames, unions, pipelines and searches."""
 
 import numpy as np
-import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -21,6 +20,7 @@ ESTIMATORS = [NCL(**QUICK, n_neighbors=5), CrossNCL(**QUICK, learning_rate=3e-3)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=["NCL", "CrossNCL"])
 def test_data_frames_in_and_out(estimator, tmp_path):
     names = [f"column {i}" for i in range(10)]
+    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=names, index=np.arange(200) + 7)
     fitted = clone(estimator).set_output(transform="pandas").fit(frame, np.eye(4)[KIND])
     Z = fitted.transform(frame)
@@ -62,6 +62,7 @@ def test_a_new_fit_forgets_the_old_one(estimator):
 
 
 def test_rows_of_a_data_frame_are_explained_by_name(recwarn):
+    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(10)])
     ncl = clone(ESTIMATORS[0]).fit(frame)
     expected = NCL.explain(clone(ESTIMATORS[0]).fit(X), X[0], X[4])
@@ -71,6 +72,7 @@ def test_rows_of_a_data_frame_are_explained_by_name(recwarn):
 
 
 def test_missing_labels_of_pandas_are_refused():
+    pandas = pytest.importorskip("pandas")
     labels = pandas.Series(["a", pandas.NA, *["b"] * 198], dtype="string", index=np.arange(200) + 7)
     with pytest.raises(ValueError, match=r"y has no label \(NaN or None\) in 1 of 200 rows: 1;"):
         NCL(**QUICK, pairs="labels").fit(X, labels)
