@@ -2,9 +2,11 @@
 
 import base64
 import hashlib
+import html
 import json
 import math
 from importlib import resources
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -106,15 +108,10 @@ def page(title: str, content: object) -> str:
         title: Shown as text, whatever it holds.
         content: What the page shows, as values that JSON can hold.
     """
-    import jinja2  # slow to import, and needed here only
-
-    template = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
-    ).from_string(_part("atlas.html"))
     script = '"use strict";\n' + "\n".join(_part(f"{name}.js") for name in SCRIPTS)
     style = _part("atlas.css")
-    return template.render(
-        title=title,
+    return Template(_part("atlas.html")).substitute(
+        title=html.escape(title),
         style=style,
         script=script,
         style_digest=_digest(style),
