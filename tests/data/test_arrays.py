@@ -128,7 +128,7 @@ def test_arrays_that_no_data_set_can_have(tmp_path, array, sentence):
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        (np.array([0, 1]), "has labels of shape (2,) for 3 samples; give one a sample, (3,)"),
+        (np.array([0, 1]), "has labels of shape (2,) for 3 samples; give one per sample, (3,)"),
         (np.array([0, 1.5, 2]), "has labels of type float64; give whole numbers or words"),
         (np.array([b"a", b"b", b"a"]), "has labels of type bytes8; give whole numbers or words"),
         (

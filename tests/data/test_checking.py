@@ -118,12 +118,12 @@ def test_values_too_large_for_float32_are_seen():
         (
             torch.zeros(4).long(),
             (),
-            "mine has labels of shape (4,) for 3 samples; give one a sample, (3,)",
+            "mine has labels of shape (4,) for 3 samples; give one per sample, (3,)",
         ),
         (
             torch.zeros(3, 1).long(),
             (),
-            "mine has labels of shape (3, 1) for 3 samples; give one a sample, (3,)",
+            "mine has labels of shape (3, 1) for 3 samples; give one per sample, (3,)",
         ),
         (torch.zeros(3), (), "mine has labels of type float32; give int64"),
         (torch.zeros(3).int(), (), "mine has labels of type int32; give int64"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nonneg.paper.filling import Laboratory
+from nonneg.paper.filling import RunStore
 from nonneg.paper.tables import PLANS
 from nonneg.runs import Experiment
 
@@ -26,13 +26,13 @@ def test_the_command_of_a_table_gives_the_settings_of_its_runs(name):
     words = shlex.split(table["command"])
     plan = PLANS[words[2]]
     (preset,) = options(words, "--preset")
-    lab = Laboratory(preset, RESULTS, changes=(*plan.changes, *options(words, "--set")))
+    store = RunStore(preset, RESULTS, changes=(*plan.changes, *options(words, "--set")))
     arms = {arm.name: arm for arm in plan.arms}
     assert table["arms"].keys() <= arms.keys()
     for arm_name, recorded in table["arms"].items():
         # What could not be set then had the default of today.
         made = Experiment.read(recorded["settings"])
-        given = lab.experiment(arms[arm_name], 0)
+        given = store.experiment(arms[arm_name], 0)
         if plan.grid is not None:
             assert plan.grid.setting == "optimizer.lr"
             given = given.model_copy(update={"optimizer": made.optimizer})

@@ -12,14 +12,14 @@ from nonneg.paper import (
     Arm,
     Filled,
     Grid,
-    Laboratory,
     Plan,
+    RunStore,
     filled,
+    filling,
     markdown,
     n_runs,
     write_table,
 )
-from nonneg.paper import filling as laboratory
 from nonneg.paper.filling import fixed_accuracies, steps_to_reach, tuned
 from nonneg.runs import read_experiment
 from nonneg.settings import with_overrides
@@ -44,18 +44,18 @@ PLAN = Plan(
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    return Laboratory("digits", tmp_path_factory.mktemp("runs"), changes=SMALL)
+def store(tmp_path_factory):
+    return RunStore("digits", tmp_path_factory.mktemp("runs"), changes=SMALL)
 
 
-def test_a_table_is_filled_once(lab, tmp_path, monkeypatch):
-    first = filled(PLAN, lab, range(2))
+def test_a_table_is_filled_once(store, tmp_path, monkeypatch):
+    first = filled(PLAN, store, range(2))
     assert set(first.figures) == {"CL", "NCL"}
     assert all(set(runs) == {0, 1} for runs in first.figures.values())
     assert not first.missing
-    monkeypatch.setattr(laboratory, "run_experiment", None)
-    monkeypatch.setattr(laboratory, "evaluate_run", None)
-    again = filled(PLAN, lab, range(2))
+    monkeypatch.setattr(filling, "run_experiment", None)
+    monkeypatch.setattr(filling, "evaluate_run", None)
+    again = filled(PLAN, store, range(2))
     assert again.figures == first.figures
     path = write_table(again, tmp_path, command="nonneg reproduce small")
     text = path.read_text()
@@ -73,54 +73,54 @@ def test_a_table_is_filled_once(lab, tmp_path, monkeypatch):
     )
 
 
-def test_what_was_measured_before_a_setting_came_is_not_measured_again(lab, monkeypatch):
+def test_what_was_measured_before_a_setting_came_is_not_measured_again(store, monkeypatch):
     """A file without the setting was made with its default; another value is another figure."""
-    filled(PLAN, lab, range(1))
-    path = lab.folder(CL, 0) / "evaluation.json"
+    filled(PLAN, store, range(1))
+    path = store.folder(CL, 0) / "evaluation.json"
     values = json.loads(path.read_text())
     del values["sections"]["properties"]["settings"]["train_samples"]
     path.write_text(json.dumps(values))
-    monkeypatch.setattr(laboratory, "evaluate_run", None)
-    lab.figures(CL, 0, ["properties"], evaluation=PLAN.evaluation)
+    monkeypatch.setattr(filling, "evaluate_run", None)
+    store.figures(CL, 0, ["properties"], evaluation=PLAN.evaluation)
     with pytest.raises(TypeError):
-        lab.figures(CL, 0, ["properties"], evaluation=(*PLAN.evaluation, "train_samples=100"))
+        store.figures(CL, 0, ["properties"], evaluation=(*PLAN.evaluation, "train_samples=100"))
 
 
-def test_arms_differ_by_one_switch(lab):
+def test_arms_differ_by_one_switch(store):
     """The two arms of a table are the same experiment, but for the transform."""
-    one, other = (lab.experiment(arm, 3).model_dump() for arm in (CL, NCL))
+    one, other = (store.experiment(arm, 3).model_dump() for arm in (CL, NCL))
     assert one["encoder"].pop("nonnegative") == "identity"
     assert other["encoder"].pop("nonnegative") != "identity"
     assert one == other
     assert one["seed"] == 3
 
 
-def test_a_run_is_named_by_what_counts(lab):
-    assert lab.folder(NCL, 0) == lab.folder(Arm("another name"), 0)
-    assert lab.folder(NCL, 0) != lab.folder(NCL, 1)
+def test_a_run_is_named_by_what_counts(store):
+    assert store.folder(NCL, 0) == store.folder(Arm("another name"), 0)
+    assert store.folder(NCL, 0) != store.folder(NCL, 1)
     warmer = Arm("NCL", ("loss.temperature=0.3",))
-    assert lab.folder(NCL, 0) != lab.folder(warmer, 0)
+    assert store.folder(NCL, 0) != store.folder(warmer, 0)
     # Where it is computed does not matter.
-    assert lab.folder(NCL, 0) == lab.folder(Arm("NCL", ("training.checkpoint_every=7",)), 0)
+    assert store.folder(NCL, 0) == store.folder(Arm("NCL", ("training.checkpoint_every=7",)), 0)
 
 
 def test_without_time_nothing_begins(tmp_path):
-    lab = Laboratory("digits", tmp_path, changes=SMALL, may_begin=lambda: False)
-    table = filled(PLAN, lab, range(2))
+    store = RunStore("digits", tmp_path, changes=SMALL, may_begin=lambda: False)
+    table = filled(PLAN, store, range(2))
     assert not table.figures
     assert len(table.missing) == 4
     assert not list(tmp_path.iterdir())
     assert "Not there yet: CL, seed 0: training" in markdown(table, command="x")
 
 
-def test_fine_tuning_starts_from_the_run_of_the_same_seed(lab):
+def test_fine_tuning_starts_from_the_run_of_the_same_seed(store):
     tune = Arm("CE", ("task=supervised", "loss=ce"), starts_from=CL)
     for seed in (0, 1):
-        assert lab.experiment(tune, seed).start == str(lab.folder(CL, seed))
+        assert store.experiment(tune, seed).start == str(store.folder(CL, seed))
 
 
 class Landscape:
-    """A laboratory whose figure is known for every value of a setting."""
+    """A store whose figure is known for every value of a setting."""
 
     def __init__(self, best):
         self.best, self.asked = best, []
@@ -137,10 +137,10 @@ class Landscape:
     [(0.002, 0.002, 3), (0.006, 0.006, 4), (0.02, 0.018, 5), (0.0007, 0.00067, 4), (9.0, 0.054, 5)],
 )
 def test_tuning_goes_on_while_the_best_is_at_an_edge(best, found, n_tried):
-    lab = Landscape(best)
-    result = tuned(lab, NCL, Grid("optimizer.lr", 0.002, 3.0, "accuracy", "probe"), seed=0)
+    store = Landscape(best)
+    result = tuned(store, NCL, Grid("optimizer.lr", 0.002, 3.0, "accuracy", "probe"), seed=0)
     assert result.best == found
-    assert len(lab.asked) == n_tried == len(result.tried)
+    assert len(store.asked) == n_tried == len(result.tried)
     assert result.arm.changes == (f"optimizer.lr={found!r}",)
     assert list(result.tried) == sorted(result.tried)
 
@@ -163,37 +163,37 @@ def test_a_value_with_which_training_diverges_is_not_the_best():
         tuned(Steep(1e-9), NCL, grid, seed=0)
 
 
-def test_what_cannot_be_measured_is_named_and_asked_for_again(lab, monkeypatch):
+def test_what_cannot_be_measured_is_named_and_asked_for_again(store, monkeypatch):
     plan = replace(PLAN, sections=("properties", "factors"))
-    table = filled(plan, lab, [0])
+    table = filled(plan, store, [0])
     assert list(table.not_measured) == ["factors"]
     assert f"Not measured: factors ({table.not_measured['factors']})." in markdown(
         table, command="x"
     )
     asked = []
     monkeypatch.setattr(
-        laboratory, "evaluate_run", lambda folder, *, only, **_: asked.append(list(only))
+        store, "evaluate_run", lambda folder, *, only, **_: asked.append(list(only))
     )
-    filled(plan, lab, [0])
+    filled(plan, store, [0])
     assert asked == [["factors"]] * 2
 
 
-def test_an_arm_that_diverges_is_missing_and_the_others_are_there(lab, monkeypatch):
-    lab.trained(CL, 0)
+def test_an_arm_that_diverges_is_missing_and_the_others_are_there(store, monkeypatch):
+    store.trained(CL, 0)
 
     def diverging(*args, **kwargs):
         raise FloatingPointError("training diverged: the loss is nan")
 
-    monkeypatch.setattr(laboratory, "run_experiment", diverging)
-    table = filled(replace(PLAN, arms=(CL, Arm("steep", ("optimizer.lr=1",)))), lab, [0])
+    monkeypatch.setattr(filling, "run_experiment", diverging)
+    table = filled(replace(PLAN, arms=(CL, Arm("steep", ("optimizer.lr=1",)))), store, [0])
     assert set(table.figures) == {"CL"}
     assert table.missing[0].startswith("steep, seed 0: training diverged")
 
 
-def test_a_run_that_lost_its_last_file_is_finished(lab):
-    folder = lab.trained(NCL, 0)
+def test_a_run_that_lost_its_last_file_is_finished(store):
+    folder = store.trained(NCL, 0)
     (folder / "config.json").unlink()
-    assert lab.trained(NCL, 0) == folder
+    assert store.trained(NCL, 0) == folder
     assert (folder / "config.json").exists()
 
 
@@ -277,25 +277,25 @@ def test_an_accuracy_that_is_never_reached_has_no_step():
 
 def test_settings_of_a_plan_hold_unless_the_command_has_others(tmp_path):
     wide = replace(PLAN, changes=("encoder.projector.n_features=32", "loss.temperature=0.3"))
-    lab = Laboratory("digits", tmp_path, changes=SMALL)
-    for settings in filled(wide, lab, [0]).settings.values():
+    store = RunStore("digits", tmp_path, changes=SMALL)
+    for settings in filled(wide, store, [0]).settings.values():
         assert settings["encoder"]["projector"]["n_features"] == 24
         assert settings["loss"]["temperature"] == 0.3
 
 
 def test_the_mlp_of_supervised_runs_has_a_hidden_layer(tmp_path):
     plan = PLANS["supervised"]
-    lab = Laboratory("fashion-mnist", tmp_path, changes=plan.changes)
+    store = RunStore("fashion-mnist", tmp_path, changes=plan.changes)
     starts = [arm.starts_from for arm in plan.arms if arm.starts_from is not None]
     for arm in (*plan.arms, *starts):
-        assert lab.experiment(arm, 0).encoder.projector.hidden == (1024,)
+        assert store.experiment(arm, 0).encoder.projector.hidden == (1024,)
 
 
 @pytest.mark.parametrize("preset", ["fashion-mnist", "cifar10-small"])
 def test_sensitivity_has_the_presets_way_but_width_and_angles_among_its_arms(preset, tmp_path):
     plan = PLANS["sensitivity"]
-    lab = Laboratory(preset, tmp_path, changes=plan.changes)
-    arms = {arm.name: lab.experiment(arm, 0) for arm in plan.arms}
+    store = RunStore(preset, tmp_path, changes=plan.changes)
+    arms = {arm.name: store.experiment(arm, 0) for arm in plan.arms}
     assert arms["NCL"].loss.backbone_weight == 0
     recipe = "projector beside the backbone"
     others = ["training.keep_angles=false", "encoder.projector.n_features=2048"]
@@ -314,9 +314,10 @@ def leaves(settings, prefix=""):
 @pytest.mark.parametrize("preset", ["fashion-mnist", "cifar10-small"])
 def test_the_recipe_is_the_preset_and_each_row_below_it_changes_one_setting(preset, tmp_path):
     plan = PLANS["recipe"]
-    lab = Laboratory(preset, tmp_path, changes=plan.changes)
+    store = RunStore(preset, tmp_path, changes=plan.changes)
     settings = {
-        arm.name: dict(leaves(lab.experiment(arm, 0).model_dump(mode="json"))) for arm in plan.arms
+        arm.name: dict(leaves(store.experiment(arm, 0).model_dump(mode="json")))
+        for arm in plan.arms
     }
     assert settings["NCL"] == dict(leaves(read_experiment(preset)[1].model_dump(mode="json")))
     for arm in plan.arms[2:]:
@@ -331,8 +332,8 @@ def test_the_recipe_is_the_preset_and_each_row_below_it_changes_one_setting(pres
 def test_every_plan_can_be_carried_out(name, tmp_path):
     """Its settings are known, its sections exist, and its arms are told apart."""
     plan = PLANS[name]
-    lab = Laboratory("fashion-mnist", tmp_path, changes=plan.changes)
-    folders = [lab.folder(arm, 0) for arm in plan.arms]
+    store = RunStore("fashion-mnist", tmp_path, changes=plan.changes)
+    folders = [store.folder(arm, 0) for arm in plan.arms]
     assert len(set(folders)) == len(folders)
     names = {arm.name for arm in plan.arms}
     assert all(arm.against in {None, *names} for arm in plan.arms)

@@ -20,7 +20,7 @@ def fit(
         Path | None, typer.Option(help="The run folder. [dim]default: runs/ and X's name[/]")
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="One label a vector: npy, or text with one a line.")
+        Path | None, typer.Option(help="One label per vector: npy, or text with one per line.")
     ] = None,
     pairs: Annotated[
         str | None,

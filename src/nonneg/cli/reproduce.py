@@ -71,7 +71,7 @@ def reproduce(
     Example: nonneg reproduce supervised --preset digits --seeds 3
     """
     # Imported on use: the help of the command needs none of this.
-    from nonneg.paper.filling import Laboratory, filled, n_runs, table_title
+    from nonneg.paper.filling import RunStore, filled, n_runs, table_title
     from nonneg.paper.tables import PLANS
     from nonneg.paper.writing import check_place, markdown, write_table
 
@@ -110,7 +110,7 @@ def reproduce(
             )
         else:
             bar.update(task, total=n_runs(PLANS[table], seeds))
-            lab = Laboratory(
+            store = RunStore(
                 of_preset,
                 runs,
                 data_dir=data_dir,
@@ -118,7 +118,7 @@ def reproduce(
                 may_begin=may_begin,
                 watch=watch,
             )
-            found = filled(PLANS[table], lab, range(seeds))
+            found = filled(PLANS[table], store, range(seeds))
     console.print(Markdown(markdown(found, command=command)))
     path = write_table(found, out, command=command)
     if found.curves:

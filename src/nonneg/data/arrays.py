@@ -193,7 +193,7 @@ def read_labels(path: str | Path) -> Array:
     """The labels of a file as they are, whole numbers or text ``(n,)``.
 
     Args:
-        path: ``.npy``, or any other ending for text with one label a line.
+        path: ``.npy``, or any other ending for text with one label per line.
     """
     path = Path(path).expanduser()
     check_is_file(path, ".npy or text")

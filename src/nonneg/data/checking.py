@@ -61,7 +61,7 @@ def check_labels(
     if labels.shape != (n_samples,):
         raise ValueError(
             f"{called} has labels of shape {tuple(labels.shape)} for {n_samples} samples;"
-            f" give one a sample, ({n_samples},)"
+            f" give one per sample, ({n_samples},)"
         )
     if labels.dtype != torch.int64:
         raise ValueError(f"{called} has labels of type {_bare(labels.dtype)}; give int64")

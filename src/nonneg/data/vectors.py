@@ -106,7 +106,7 @@ def _column(path: Path, schema: Any, wanted: str | None) -> str | None:  # noqa:
     if not lists:
         raise ValueError(
             f"{path} has no column of lists of numbers; put the numbers of a row into one list, or "
-            "keep only columns of floats, one a dimension"
+            "keep only columns of floats, one per dimension"
         )
     several = ", ".join(lists)
     if wanted is None:
@@ -211,7 +211,7 @@ def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
 
     A large npy file is mapped, not read. An npz file holds SciPy's sparse layout, or ``inputs``,
     ``features`` or one array of any name. A parquet file has them in a column of lists, or has
-    nothing but columns of floats, one a dimension.
+    nothing but columns of floats, one per dimension.
 
     Args:
         path: Ends in ``.npy``, ``.npz`` or ``.parquet``.

@@ -190,7 +190,7 @@ def train_table(
     batch_size: int = 1024,
     learning_rate: float = 0.03,
 ) -> FloatArray:
-    """Features ``(n, d)``, one free row a sample, learnt from drawn pairs by the spectral loss.
+    """Features ``(n, d)``, one free row per sample, learnt from drawn pairs by the spectral loss.
 
     Stochastic gradient descent with momentum, and a schedule that starts slowly: which feature
     becomes which class is decided early, and noise then makes two classes share one. It never sees

@@ -44,7 +44,7 @@ def revive_dead(
         max_dead_rate: Up to this share of dead features, all are left as they are.
 
     Returns:
-        Which features were revived, ``(d,)``; at most one a sample, and none if all are dead.
+        Which features were revived, ``(d,)``; at most one per sample, and none if all are dead.
     """
     inputs = [last_inputs(encoder, hidden) for encoder, hidden in heads]
     alive = [_alive(encoder, part) for (encoder, _), part in zip(heads, inputs, strict=True)]

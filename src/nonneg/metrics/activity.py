@@ -44,7 +44,7 @@ class Sparsity(FeatureMeasurement):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ActivePerSample(Measurement):
-    """The mean number of active features a sample; ``per_sample`` is ``(n_samples,)``."""
+    """The mean number of active features per sample; ``per_sample`` is ``(n_samples,)``."""
 
     per_sample: IntArray = field(repr=False)
 

@@ -69,7 +69,7 @@ def _resampled(
     size: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Class consistency of ``size`` resamples: a matrix product a class for all of them."""
+    """Class consistency of ``size`` resamples: one matrix product per class for all of them."""
     n = features.n_samples
     drawn = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
     weights = torch.from_numpy(drawn).to(features.device, features.dtype)  # (size, n), class order

@@ -238,7 +238,9 @@ def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> IntArray:
     """
     labels = _integers(y, name)
     if labels.ndim != 1:
-        raise ValueError(f"{name} has shape {labels.shape}; pass one label a sample, (n_samples,)")
+        raise ValueError(
+            f"{name} has shape {labels.shape}; pass one label per sample, (n_samples,)"
+        )
     if len(labels) != n_samples:
         raise ValueError(f"{name} has {len(labels)} labels for {n_samples} samples")
     if labels.min() < 0:

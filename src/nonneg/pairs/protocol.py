@@ -154,7 +154,7 @@ def two_views(pairs: Pairs, batch: Batch) -> tuple[Tensor, Tensor]:
 
     Raises:
         TypeError: For anything but two tensors.
-        ValueError: For tensors that are not a row a sample each, alike in shape.
+        ValueError: For tensors that are not one row per sample each, alike in shape.
     """
     called = getattr(pairs, "__qualname__", type(pairs).__qualname__)
     views = pairs(batch)

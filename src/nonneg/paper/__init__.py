@@ -1,6 +1,6 @@
 """The paper's tables, filled with runs made here."""
 
-from nonneg.paper.filling import Curve, Filled, Laboratory, filled, n_runs, table_title
+from nonneg.paper.filling import Curve, Filled, RunStore, filled, n_runs, table_title
 from nonneg.paper.tables import PLANS, Arm, Grid, Plan
 from nonneg.paper.writing import check_place, markdown, write_table
 
@@ -10,8 +10,8 @@ __all__ = [
     "Curve",
     "Filled",
     "Grid",
-    "Laboratory",
     "Plan",
+    "RunStore",
     "check_place",
     "filled",
     "markdown",

@@ -30,7 +30,7 @@ class OutOfBudgetError(Exception):
 
 
 @dataclass(frozen=True)
-class Laboratory:
+class RunStore:
     """A place for runs, which trains and evaluates what is missing.
 
     Args:
@@ -231,11 +231,11 @@ class Tuned:
     tried: dict[float, float | None]
 
 
-def tuned(lab: Laboratory, arm: Arm, grid: Grid, *, seed: int) -> Tuned:
+def tuned(store: RunStore, arm: Arm, grid: Grid, *, seed: int) -> Tuned:
     """Try three values of a setting, and more beyond an edge while the best lies there.
 
     Args:
-        lab: Where runs are made.
+        store: Where runs are made.
         arm: What is tuned.
         grid: What is tried, and how it is judged.
         seed: Of all these runs.
@@ -243,13 +243,13 @@ def tuned(lab: Laboratory, arm: Arm, grid: Grid, *, seed: int) -> Tuned:
     Raises:
         FloatingPointError: If training diverges with every value.
     """
-    tried = {place: _value(lab, arm, grid, place, seed) for place in (-1, 0, 1)}
+    tried = {place: _value(store, arm, grid, place, seed) for place in (-1, 0, 1)}
     while len(tried) < grid.most:
         best = _best(tried)
         if min(tried) < best < max(tried):
             break
         beyond = best - 1 if best == min(tried) else best + 1
-        tried[beyond] = _value(lab, arm, grid, beyond, seed)
+        tried[beyond] = _value(store, arm, grid, beyond, seed)
     best = _best(tried)
     if tried[best] is None:
         raise FloatingPointError(
@@ -266,9 +266,9 @@ def _best(tried: dict[int, float | None]) -> int:
     return max(tried, key=lambda place: -math.inf if (v := tried[place]) is None else v)
 
 
-def _value(lab: Laboratory, arm: Arm, grid: Grid, place: int, seed: int) -> float | None:
+def _value(store: RunStore, arm: Arm, grid: Grid, place: int, seed: int) -> float | None:
     try:
-        figures = lab.figures(_at(arm, grid, place), seed, [grid.section], split="held-out")
+        figures = store.figures(_at(arm, grid, place), seed, [grid.section], split="held-out")
     except FloatingPointError:
         return None
     return figures[grid.figure].value
@@ -326,7 +326,7 @@ def table_title(name: str, preset: str | None) -> str:
     return name if preset is None else f"{name}-{preset}"
 
 
-def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
+def filled(plan: Plan, store: RunStore, seeds: Sequence[int]) -> Filled:
     """Train and measure what is missing, and gather the figures of all arms and seeds.
 
     All arms get their first seed before any gets its second: what is cut off by a budget is a
@@ -334,14 +334,14 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
 
     Args:
         plan: The table.
-        lab: Where runs are made.
+        store: Where runs are made.
         seeds: The first one also serves tuning.
     """
-    table = Filled(plan, lab.preset, tuple(seeds))
-    lab = replace(lab, changes=(*plan.changes, *lab.changes))
+    table = Filled(plan, store.preset, tuple(seeds))
+    store = replace(store, changes=(*plan.changes, *store.changes))
     for arm in plan.arms:
         try:
-            table.arms[arm.name] = _tuned(plan, lab, arm, seeds[0], table)
+            table.arms[arm.name] = _tuned(plan, store, arm, seeds[0], table)
         except OutOfBudgetError as error:
             table.missing.append(str(error))
         except FloatingPointError as error:
@@ -349,20 +349,20 @@ def filled(plan: Plan, lab: Laboratory, seeds: Sequence[int]) -> Filled:
     for seed in seeds:
         for name, arm in table.arms.items():
             try:
-                found = lab.figures(arm, seed, plan.sections, evaluation=plan.evaluation)
+                found = store.figures(arm, seed, plan.sections, evaluation=plan.evaluation)
             except OutOfBudgetError as error:
                 table.missing.append(str(error))
                 continue
             except FloatingPointError as error:
                 table.missing.append(f"{name}, seed {seed}: {error}")
                 continue
-            table.not_measured |= lab.skipped(arm, seed, plan.sections)
-            history = read_history(lab.folder(arm, seed))
+            table.not_measured |= store.skipped(arm, seed, plan.sections)
+            history = read_history(store.folder(arm, seed))
             found = {**found, "step_ms": _step_time(history)}
             table.figures.setdefault(name, {})[seed] = {
                 key: figure for key, figure in found.items() if key in plan.figures
             }
-            table.settings[name] = lab.experiment(arm, seeds[0]).model_dump(
+            table.settings[name] = store.experiment(arm, seeds[0]).model_dump(
                 mode="json", exclude={"seed", "start"}
             )
             table.seconds.setdefault(name, {})[seed] = sum(r["seconds"] for r in history)
@@ -389,9 +389,9 @@ def _step_time(history: list[dict[str, Any]]) -> Figure:
     return Figure.of("step_ms", statistics.median(each))
 
 
-def _tuned(plan: Plan, lab: Laboratory, arm: Arm, seed: int, table: Filled) -> Arm:
+def _tuned(plan: Plan, store: RunStore, arm: Arm, seed: int, table: Filled) -> Arm:
     if plan.grid is None:
         return arm
-    found = tuned(lab, arm, plan.grid, seed=seed)
+    found = tuned(store, arm, plan.grid, seed=seed)
     table.tuning[arm.name] = found
     return found.arm

@@ -290,7 +290,7 @@ def train(
 ) -> TrainResult:
     """Train an encoder in place, and leave it with its history in a run folder.
 
-    The folder gets ``run.json`` (settings), ``history.jsonl`` (a line an epoch), ``checkpoints``
+    The folder gets ``run.json`` (settings), ``history.jsonl`` (one line per epoch), ``checkpoints``
     (the last two), and at the end ``config.json`` and ``model.safetensors``: the encoder.
 
     Args:

@@ -1,7 +1,7 @@
 """InfoNCE without each feature in turn, rows not re-normalised.
 
 Dropping feature i multiplies the exponentiated logit of anchor r and candidate c by ``exp(-x)``,
-``x = a_ri c_ci / T``. The power series of exp gives all features with one matrix product an order;
+``x = a_ri c_ci / T``. The power series of exp gives all features with one matrix product per order;
 pairs of strong entries, where a short series would not do, are summed one by one. A sparse feature
 has few pairs and needs no series, a dense one has small entries and needs few orders.
 
