@@ -172,7 +172,7 @@ def test_what_cannot_be_measured_is_named_and_asked_for_again(store, monkeypatch
     )
     asked = []
     monkeypatch.setattr(
-        store, "evaluate_run", lambda folder, *, only, **_: asked.append(list(only))
+        filling, "evaluate_run", lambda folder, *, only, **_: asked.append(list(only))
     )
     filled(plan, store, [0])
     assert asked == [["factors"]] * 2
