@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import tomllib
 from importlib import import_module
 
 import numpy as np
@@ -126,6 +127,19 @@ def test_files_named_in_the_contributing_guide_exist():
     assert len(named) >= 10
     for path in named:
         assert (ROOT / path).exists(), path
+
+
+def test_the_citation_has_the_version_of_the_package():
+    version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
+    assert f"\nversion: {version}\n" in text_of("CITATION.cff")
+
+
+def test_the_lowest_versions_are_those_that_are_tested():
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    tested = dict(re.findall(r"^([\w-]+)==([\d.]+)$", text_of("constraints-lowest.txt"), re.M))
+    for dependency in project["dependencies"]:
+        name, lowest = dependency.split(">=")
+        assert (tested[name] + ".").startswith(lowest + "."), dependency
 
 
 def test_settings_of_the_page_about_images(tmp_path):
