@@ -215,7 +215,7 @@ def test_parquet_with_one_column_a_dimension(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found, np.float32([[1, 4], [2, 5], [3, np.nan]]))
     assert "no column of lists of numbers" in failure(path, column="a")
     path = parquet(tmp_path / "y.parquet", a=[1.0, 2.0], label=[0, 1])
-    assert "keep only columns of floats, one a dimension" in failure(path)
+    assert "keep only columns of floats, one per dimension" in failure(path)
 
 
 def test_the_index_of_a_data_frame_is_no_dimension(tmp_path):
