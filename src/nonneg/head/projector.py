@@ -1,7 +1,7 @@
 """The projector from hidden to scores, and a learnt gate that shuts features per sample.
 
-After BayesNCL (ICML 2026): a feature that is shut for a sample is exactly zero there, whatever its
-score.
+The gate follows BayesNCL (ICML 2026): a feature that is shut for a sample is exactly zero there,
+whatever its score.
 """
 
 from collections.abc import Callable

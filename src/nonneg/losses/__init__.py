@@ -1,4 +1,4 @@
-"""The losses, one per file: the textbook form first, the fast kernel beside it."""
+"""The losses: the textbook form of each, and the fast kernel of InfoNCE beside it."""
 
 from nonneg.losses.cross_entropy import NonNegativeClassifier, non_negative_cross_entropy
 from nonneg.losses.distributed import gathered, info_nce_across, spectral_contrastive_across

@@ -1,7 +1,7 @@
 """Known factors of variation: MIG, SAP, factor-VAE and beta-VAE scores.
 
-Both punish overcomplete codes: two features that say the same about a factor leave no gap, however
-clean they are. For wide non-negative features read DCI's disentanglement beside them.
+MIG and SAP punish overcomplete codes: two features that say the same about a factor leave no gap,
+however clean they are. For wide non-negative features read DCI's disentanglement beside them.
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,8 @@ With brightness b, contrast c, saturation s, hue angle t and m the mean grey of 
 ``x → c·b·(grey(x) + s·cos t·chroma(x) + s·sin t·turned(x)) + (1 − c)·b·m``: the four changes in
 this order. Grey is s = 0.
 
-All four are linear and act on rows and columns separately: view = down · image · acrossᵀ.
+Crop, resize, mirror and blur are linear and act on rows and columns separately:
+view = down · image · acrossᵀ.
 """
 
 import math

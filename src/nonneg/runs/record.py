@@ -59,7 +59,7 @@ class RunRecord:
 
     @property
     def method(self) -> str:
-        """As in ``experiments.method``, in capitals."""
+        """CL or NCL: ``method`` of the settings, in capitals."""
         return method(self.settings).upper()
 
     def check_unchanged(self, data: DataSettings) -> None:
