@@ -1,19 +1,17 @@
 """Two commands that write to the same run folder at the same time."""
 
 import json
-import select
-import subprocess
-import sys
 import textwrap
 import threading
 import time
 
 import numpy as np
 import pytest
+from forking import Forked
 
 from nonneg.training.run_folder import LOCK_FILE, locked
 
-# The command line, which says "here" when it first calls a function and waits for a line there.
+# The command line, which says "here" when it first calls a function and waits to be let on.
 PAUSED = textwrap.dedent(
     """
     import importlib, sys
@@ -29,8 +27,8 @@ PAUSED = textwrap.dedent(
     def pausing(*args, **kwargs):
         if not paused:
             paused.append(True)
-            print("here", flush=True)
-            sys.stdin.readline()
+            parent.send("here")
+            parent.recv()
         return function(*args, **kwargs)
 
     setattr(owner, last, pausing)
@@ -54,25 +52,19 @@ class Command:
     """A command in a process of its own, which stops at a place in the program."""
 
     def __init__(self, place, *arguments):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PAUSED, place, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = Forked(PAUSED, place, *arguments)
         self.is_at_place = False
 
     def wait_until_there_or_ended(self):
-        ready, _, _ = select.select([self.process.stdout], [], [], 120)
-        assert ready, "neither there nor ended in two minutes"
-        self.is_at_place = self.process.stdout.readline() == "here\n"
+        self.is_at_place = self.process.said() == "here"
         return self
 
     def end(self):
         """The exit code and what was said on standard error, after it may go on."""
-        _, said = self.process.communicate("\n", timeout=120)
-        return self.process.returncode, said
+        if self.is_at_place:
+            self.process.link.send("go on")
+        ended = self.process.end()
+        return ended.returncode, ended.stderr
 
 
 @pytest.fixture
@@ -86,7 +78,6 @@ def start():
     yield starting
     for command in started:
         command.process.kill()
-        command.process.communicate()
 
 
 def refusal(pid, folder):
@@ -124,7 +115,6 @@ def test_a_killed_training_is_resumed_at_once(start, nonneg, tmp_path):
     refused = nonneg(*arguments, run, "--resume")
     assert refused.stderr == refusal(killed.process.pid, run)
     killed.process.kill()
-    killed.process.wait()
     assert (run / LOCK_FILE).exists()
     resumed = nonneg(*arguments, run, "--resume")
     assert resumed.returncode == 0, resumed.stderr

@@ -1,13 +1,12 @@
 """Processes with a part of the batch each give the loss and gradient of one with the whole."""
 
 import json
-import subprocess
-import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 import torch
+from forking import Forked
 
 from nonneg.losses import (
     gathered,
@@ -31,18 +30,12 @@ def found(tmp_path_factory):
     if not torch.distributed.is_gloo_available():
         pytest.skip("torch was built without gloo")
     folder = tmp_path_factory.mktemp("across")
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(WORKER), str(folder), str(rank), str(N_PROCESSES)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(N_PROCESSES)
-    ]
+    code = WORKER.read_text()
+    processes = [Forked(code, folder, rank, N_PROCESSES) for rank in range(N_PROCESSES)]
     try:
         for process in processes:
-            _, errors = process.communicate(timeout=120)
-            assert process.returncode == 0, errors
+            ended = process.end()
+            assert ended.returncode == 0, ended.stderr
     finally:
         for process in processes:
             process.kill()

@@ -2,13 +2,14 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
 
 import pytest
 import torch
+from forking import KILLED, Forked, run_forked
+from torch.distributed import TCPStore
 
 from nonneg import Encoder, info_nce
 from nonneg.losses import gathered
@@ -35,7 +36,6 @@ SETTINGS = [
 ]
 
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
 TIMINGS = ("seconds", "images_per_second")
 
 pytestmark = pytest.mark.skipif(
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # Runs nonneg, and kills a process with SIGKILL after its n-th step, the first time only.
-KILLED = textwrap.dedent(
+KILLING = textwrap.dedent(
     """
     import os, signal, sys
     import nonneg.training.trainer as loop
@@ -66,15 +66,48 @@ KILLED = textwrap.dedent(
 )
 
 
-def train_command(out):
-    settings = [part for setting in SETTINGS for part in ("--set", setting)]
+# Runs nonneg, once for each list of arguments.
+COMMANDS = textwrap.dedent(
+    """
+    import json, sys
+    from nonneg.cli import main
+
+    for arguments in json.loads(sys.argv[1]):
+        sys.argv = ["nonneg", *arguments]
+        try:
+            main()
+        except SystemExit as ended:
+            if ended.code:
+                raise
+    """
+)
+
+
+def train_command(out, *more):
+    settings = [part for setting in (*SETTINGS, *more) for part in ("--set", setting)]
     return ["train", "digits", *settings, "--out", str(out)]
 
 
-def run(*command, code=0):
-    ended = subprocess.run(list(command), capture_output=True, text=True, timeout=300)
-    assert ended.returncode == code, ended.stderr
-    return ended.stdout
+def run_two(code, *arguments):
+    """Code in two processes, with the store and the variables that torchrun gives them."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    given = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(store.port),
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "TORCHELASTIC_RUN_ID": "none",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+    both = [Forked(code, *arguments, **given, RANK=rank, LOCAL_RANK=rank) for rank in "01"]
+    ended = [process.end() for process in both]
+    assert [end.returncode for end in ended] == [0, 0], ended
+    return "".join(end.stdout for end in ended)
+
+
+def nonneg(*commands):
+    return COMMANDS, json.dumps(commands)
 
 
 def history(folder):
@@ -97,67 +130,48 @@ def assert_same(one, two, rel):
 def alone(tmp_path_factory):
     """A run of one process."""
     folder = tmp_path_factory.mktemp("alone") / "run"
-    run(sys.executable, "-m", "nonneg", *train_command(folder))
+    run_forked(*nonneg(train_command(folder)))
     return folder
 
 
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory):
-    path = tmp_path_factory.mktemp("killed") / "killed.py"
-    path.write_text(KILLED)
-    return str(path)
-
-
 def test_two_processes_train_as_one(alone, tmp_path):
-    said = run(*TORCHRUN, "-m", "nonneg", *train_command(tmp_path / "two"))
+    said = run_two(*nonneg(train_command(tmp_path / "two")))
     assert said.count("epoch   3/3") == 1  # only the first process speaks
     assert_same(alone, tmp_path / "two", rel=1e-10)
 
 
 def test_devices_of_one_machine_say_it_once(tmp_path):
-    short = ["--set", "training.epochs=1", "--set", "training.warmup_epochs=0"]
-    command = [*train_command(tmp_path / "run"), *short, "--set", "training.devices=2"]
-    said = run(sys.executable, "-m", "nonneg", *command)
-    assert said.count("encoder, settings and history") == 1
+    short = ("training.epochs=1", "training.warmup_epochs=0", "training.devices=2")
+    command = [sys.executable, "-m", "nonneg", *train_command(tmp_path / "run", *short)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("encoder, settings and history") == 1
 
 
-def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(alone, killed, tmp_path):
-    """The agent ends the other worker and starts both anew; they resume from the checkpoint."""
-    command = [*TORCHRUN, "--max-restarts", "1", killed, "7", "1", *train_command(tmp_path / "run")]
-    said = run(*command, "--resume")
-    assert "resuming" in said
+def test_a_killed_worker_is_restarted_and_the_run_ends_the_same(alone, tmp_path):
+    """torchrun ends the other worker and starts both again; they resume from the checkpoint."""
+    script = tmp_path / "killing.py"
+    script.write_text(KILLING)
+    torchrun = ["torch.distributed.run", "--nproc-per-node=2", "--standalone", "--max-restarts=1"]
+    command = [str(script), "7", "1", *train_command(tmp_path / "run"), "--resume"]
+    ended = subprocess.run(
+        [sys.executable, "-m", *torchrun, *command], capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "resuming" in ended.stdout
     assert_same(alone, tmp_path / "run", rel=1e-6)
 
 
-def test_two_processes_resume_what_one_began(alone, killed, tmp_path):
-    command = [sys.executable, killed, "7", "0", *train_command(tmp_path / "run")]
-    run(*command, code=-signal.SIGKILL)
-    said = run(*TORCHRUN, "-m", "nonneg", *train_command(tmp_path / "run"), "--resume")
+def test_two_processes_resume_what_one_began(alone, tmp_path):
+    run_forked(KILLING, "7", "0", *train_command(tmp_path / "run"), expect=KILLED)
+    said = run_two(*nonneg([*train_command(tmp_path / "run"), "--resume"]))
     assert "resuming" in said
     assert_same(alone, tmp_path / "run", rel=1e-6)
-
-
-# Several commands in one process, which has to start PyTorch once only.
-COMMANDS = textwrap.dedent(
-    """
-    import json, sys
-    from nonneg.cli import main
-
-    for arguments in json.loads(sys.argv[1]):
-        sys.argv = ["nonneg", *arguments]
-        try:
-            main()
-        except SystemExit as ended:
-            if ended.code:
-                raise
-    """
-)
 
 
 def test_two_processes_embed_and_evaluate_as_one(alone, tmp_path):
-    copy, script = shutil.copytree(alone, tmp_path / "run"), tmp_path / "commands.py"
-    script.write_text(COMMANDS)
-    for folder, start in ((alone, [sys.executable]), (copy, TORCHRUN)):
+    copy = shutil.copytree(alone, tmp_path / "run")
+    for folder, start in ((alone, run_forked), (copy, run_two)):
         place = ["--out", str(folder / "Z.npz")]
         commands = [
             ["embed", str(folder), "digits", "--batch-size", "50", "--hidden", *place],
@@ -165,7 +179,7 @@ def test_two_processes_embed_and_evaluate_as_one(alone, tmp_path):
             ["evaluate", "--only", "properties", str(folder)],
             ["evaluate", "--only", "neighbours", str(folder)],
         ]
-        run(*start, str(script), json.dumps(commands))
+        start(*nonneg(*commands))
     assert (alone / "Z.npz").read_bytes() == (copy / "Z.npz").read_bytes()
     first, second = (json.loads((f / "evaluation.json").read_text()) for f in (alone, copy))
     for name in ("properties", "neighbours"):
@@ -235,8 +249,5 @@ REVIVED = textwrap.dedent(
 )
 
 
-def test_features_start_anew_alike_in_all_processes(tmp_path):
-    path = tmp_path / "revived.py"
-    path.write_text(REVIVED)
-    said = run(*TORCHRUN, str(path))
-    assert said.count("has the weights of the first") == 2
+def test_features_are_reinitialised_alike_in_all_processes():
+    assert run_two(REVIVED).count("has the weights of the first") == 2

@@ -10,6 +10,7 @@ import time
 
 import pytest
 import torch
+from forking import KILLED, run_forked
 from planted_parts import QUIET, config, noisy_pairs, planted
 from rich.console import Console
 from torch import nn
@@ -34,7 +35,7 @@ SMALL = [
 TIMINGS = ("seconds", "images_per_second")
 
 # Runs the experiment and kills itself, with SIGKILL, at the n-th call of a function.
-KILLED = textwrap.dedent(
+KILLING = textwrap.dedent(
     """
     import os, signal, sys, pathlib
     import rich.console
@@ -73,10 +74,8 @@ def run(out, *, resume=False, overrides=SMALL):
     return run_experiment(experiment, out=out, resume=resume, console=Console(quiet=True))
 
 
-def killed_run(out, point, n, overrides=SMALL):
-    command = [sys.executable, "-c", KILLED, point, str(n), str(out), *overrides]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+def killed_run(out, point, n, code=KILLING):
+    run_forked(code, point, n, out, *SMALL, expect=KILLED)
 
 
 def comparable(folder):
@@ -122,10 +121,7 @@ def test_killed_twice(whole, tmp_path):
     folder = tmp_path / "run"
     killed_run(folder, "step", 5)
     # The second process resumes, so that it is killed further on.
-    code = KILLED.replace("out=out,", "out=out, resume=True,")
-    command = [sys.executable, "-c", code, "step", "4", str(folder), *SMALL]
-    ended = subprocess.run(command, capture_output=True, timeout=300)
-    assert ended.returncode == -signal.SIGKILL
+    killed_run(folder, "step", 4, KILLING.replace("out=out,", "out=out, resume=True,"))
     run(folder, resume=True)
     assert comparable(folder) == whole
 
@@ -191,13 +187,13 @@ SIGNALLED = textwrap.dedent(
     import nonneg.training.trainer as loop
     from nonneg.cli import main
 
-    step, count = loop._step, 0
+    step, count, name = loop._step, 0, sys.argv.pop()
 
     def signalled(run):
         global count
         count += 1
         if count == 6:
-            os.kill(os.getpid(), signal.Signals[sys.argv.pop()])
+            os.kill(os.getpid(), signal.Signals[name])
         step(run)
 
     loop._step = signalled
@@ -210,14 +206,8 @@ SIGNALLED = textwrap.dedent(
 def test_a_signal_saves_and_leaves_cleanly(whole, tmp_path, name):
     folder = tmp_path / "run"
     settings = [part for override in SMALL for part in ("--set", override)]
-    command = ["train", "digits", *settings, "--out", str(folder)]
-    ended = subprocess.run(
-        [sys.executable, "-c", SIGNALLED.replace("sys.argv.pop()", repr(name)), *command],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ended.returncode == 128 + signal.Signals[name]
+    command = ["train", "digits", *settings, "--out", folder]
+    ended = run_forked(SIGNALLED, *command, name, expect=128 + signal.Signals[name])
     assert f"stopped by {name}; saved. Continue with the same command and --resume" in ended.stdout
     assert ended.stderr == ""
     assert sorted((folder / "checkpoints").iterdir())[-1].name == "step-000000006.safetensors"

@@ -4,30 +4,29 @@ import errno
 import os
 import signal
 import socket
-import subprocess
 import sys
 import textwrap
 import threading
 
 import pytest
+from forking import Forked
 
-from nonneg.training import run_folder as run_lock
 from nonneg.training.run_folder import LOCK_FILE, locked
 
-# Holds the lock of a folder, says so, and waits for a line or for the end of standard input.
+# Holds the lock of a folder, says so, and waits to be told to end.
 HOLDER = textwrap.dedent(
     """
-    import os, pathlib, runpy, signal, sys
+    import os, pathlib, signal, sys
+    from nonneg.training.run_folder import locked
 
-    module, folder, wait, then = sys.argv[1:]
-    locked = runpy.run_path(module)["locked"]  # the package takes seconds to import
+    folder, wait, then = sys.argv[1:]
     try:
         with locked(pathlib.Path(folder), wait=float(wait)):
-            print("holds", flush=True)
+            parent.send("holds")
             exec(then)
-            sys.stdin.readline()
+            parent.recv()
     except OSError as error:
-        print(error, flush=True)
+        parent.send(str(error))
     """
 )
 
@@ -38,23 +37,17 @@ def hold():
     started = []
 
     def start(folder, *, wait=0.5, then=""):
-        process = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, run_lock.__file__, str(folder), str(wait), then],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
+        started.append(Forked(HOLDER, folder, wait, then))
+        return started[-1]
 
     yield start
     for process in started:
         process.kill()
-        process.communicate()
 
 
 def end(process):
-    process.communicate("\n", timeout=60)
+    process.link.send("end")
+    assert process.end().returncode == 0
 
 
 def refusal(pid, folder):
@@ -85,7 +78,7 @@ def test_a_folder_that_stays_empty_goes_only_if_the_lock_made_it(tmp_path, was_t
 
 def test_of_many_at_once_exactly_one_holds_it(tmp_path, hold):
     together = [hold(tmp_path / "run", wait=0) for _ in range(4)]
-    said = {process: process.stdout.readline().strip() for process in together}
+    said = {process: process.said() for process in together}
     (winner,) = [process for process in together if said[process] == "holds"]
     others = {said[process] for process in together if process is not winner}
     unsigned = refusal(0, tmp_path / "run").replace(", pid 0,", "")  # seen before it has signed
@@ -95,10 +88,11 @@ def test_of_many_at_once_exactly_one_holds_it(tmp_path, hold):
 # Counts one up, again and again, each time under the lock of a folder that comes and goes.
 COUNTER = textwrap.dedent(
     """
-    import pathlib, runpy, sys
+    import pathlib, sys
+    from nonneg.training.run_folder import locked
 
-    module, folder, number, n = sys.argv[1:]
-    locked, number = runpy.run_path(module)["locked"], pathlib.Path(number)
+    folder, number, n = sys.argv[1:]
+    number = pathlib.Path(number)
     for _ in range(int(n)):
         with locked(pathlib.Path(folder), wait=60):
             number.write_text(str(int(number.read_text()) + 1))
@@ -109,16 +103,15 @@ COUNTER = textwrap.dedent(
 def test_no_turn_is_lost_while_file_and_folder_come_and_go(tmp_path):
     number = tmp_path / "number"
     number.write_text("0")
-    command = [sys.executable, "-c", COUNTER, run_lock.__file__, tmp_path / "run", number, "50"]
-    together = [subprocess.Popen(command) for _ in range(4)]
-    assert [process.wait(timeout=120) for process in together] == [0] * 4
+    together = [Forked(COUNTER, tmp_path / "run", number, 50) for _ in range(4)]
+    assert [process.end().returncode for process in together] == [0] * 4
     assert number.read_text() == "200"
     assert not (tmp_path / "run" / LOCK_FILE).exists()
 
 
 def test_the_sentence_names_the_process(tmp_path, hold):
     holder = hold(tmp_path / "run")
-    assert holder.stdout.readline() == "holds\n"
+    assert holder.said() == "holds"
     with pytest.raises(BlockingIOError) as error, locked(tmp_path / "run", wait=0):
         pytest.fail("held twice")
     assert str(error.value) == refusal(holder.pid, tmp_path / "run")
@@ -128,9 +121,9 @@ def test_the_sentence_names_the_process(tmp_path, hold):
 
 
 def test_a_process_of_another_host_is_named_with_it(tmp_path, hold):
-    sign = "pathlib.Path(folder, '.nonneg.lock').write_text('12 far.example'); print(flush=True)"
+    sign = "parent.send(pathlib.Path(folder, '.nonneg.lock').write_text('12 far.example'))"
     holder = hold(tmp_path / "run", then=sign)
-    assert [holder.stdout.readline() for _ in range(2)] == ["holds\n", "\n"]
+    assert [holder.said() for _ in range(2)] == ["holds", 14]
     with (
         pytest.raises(BlockingIOError, match=r"^another process, pid 12 on far\.example, is wri"),
         locked(tmp_path / "run", wait=0),
@@ -158,12 +151,11 @@ def test_another_thread_is_kept_out_too(tmp_path):
 def test_whoever_waits_gets_it_next(tmp_path, hold):
     """In a folder that the first one makes, and removes as it leaves it empty."""
     first = hold(tmp_path / "run")
-    assert first.stdout.readline() == "holds\n"
+    assert first.said() == "holds"
     waiting = hold(tmp_path / "run", wait=60)
-    with pytest.raises(subprocess.TimeoutExpired):
-        waiting.wait(timeout=1)
+    assert not waiting.link.poll(1)
     end(first)
-    assert waiting.stdout.readline() == "holds\n"
+    assert waiting.said() == "holds"
     end(waiting)
 
 
@@ -171,12 +163,11 @@ def test_whoever_waits_gets_it_next(tmp_path, hold):
 @pytest.mark.parametrize("forks", [False, True])
 def test_the_lock_of_a_killed_process_is_taken_over(tmp_path, hold, forks):
     """Also where a process that it had forked lives on, as those that read data do for a while."""
-    fork = "child = os.fork()\nprint(child, flush=True) if child else signal.pause()"
+    fork = "child = os.fork()\nparent.send(child) if child else signal.pause()"
     holder = hold(tmp_path / "run", then=fork if forks else "")
-    assert holder.stdout.readline() == "holds\n"
-    child = int(holder.stdout.readline()) if forks else None
+    assert holder.said() == "holds"
+    child = holder.said() if forks else None
     holder.kill()
-    holder.wait()
     assert (tmp_path / "run" / LOCK_FILE).exists()
     try:
         with locked(tmp_path / "run", wait=1):
