@@ -1,4 +1,4 @@
-"""Does NCL give readable features without loss? Each bar of the recipe, from the tables' figures.
+"""The bars of the recipe, readable features without loss, checked on the tables' figures.
 
 python -m benchmarks.bars, after ``nonneg reproduce`` for properties, transfer, disentanglement and
 selection.

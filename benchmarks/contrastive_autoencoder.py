@@ -1,4 +1,4 @@
-"""What does CSR make of embeddings? The parts of sentence-transformers, fed with given vectors."""
+"""CSR on embeddings: the parts of sentence-transformers, applied to given vectors."""
 
 from functools import partial
 from importlib import import_module

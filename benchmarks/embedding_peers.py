@@ -1,4 +1,4 @@
-"""Which methods are features of embeddings compared with? A table of transformers, one a row.
+"""The methods that features of embeddings are compared with: a table of transformers.
 
 All are fitted on the training vectors alone, without labels. Autoencoders and CSR have 1,024
 features, as NCL has. Constants were chosen on CLINC150's validation texts with 8 active features by

@@ -1,4 +1,4 @@
-"""Which vectors are the benchmarks of embeddings run on? Prepared files, as the model gave them.
+"""The vectors that the benchmarks of embeddings run on: prepared files, as the model gave them.
 
 The variable NONNEG_EMBEDDINGS names a folder with MiniLM vectors: ``clinc150_{train,val,test}.npy``
 and ``newsgroups20_train.npy`` with their ``…_labels.npy``; ``scifact_corpus.npy`` and

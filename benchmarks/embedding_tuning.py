@@ -1,4 +1,4 @@
-"""Which settings suit the peers? Every trial on CLINC150's validation texts, one seed.
+"""The tuning of the peers: every trial on CLINC150's validation texts, one seed.
 
 The trial of the largest mean of precision@10, 1-NN and top-20 purity wins; the winners are the
 constants of ``benchmarks.embedding_peers``. Steps and batches are such that a fit costs about as

@@ -1,4 +1,4 @@
-"""How good are readable features of embeddings? NCL and its peers on the same vectors.
+"""The quality of readable features of embeddings: NCL and its peers on the same vectors.
 
 Retrieval, purity, monosemanticity and cost on CLINC150 (see ``benchmarks.embedding_sets`` for the
 files), retrieval of abstracts by claims on SciFact, and 20 Newsgroups, on which nothing was tuned.

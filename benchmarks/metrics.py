@@ -1,4 +1,4 @@
-"""How fast are the metrics? Each beside what the machine itself can do, in the same run.
+"""The speed of the metrics, each beside what the machine itself can do, in the same run.
 
 Runs of a metric and of its reference are interleaved, and the fastest of each is taken: the one
 that other programs disturbed least.

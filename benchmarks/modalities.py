@@ -1,7 +1,7 @@
-"""Do features mean the same on both sides? Retrieval across images, captions, claims; communities.
+"""Features of two modalities: retrieval across images, captions and claims; planted communities.
 
 The variable NONNEG_EMBEDDINGS names a folder with ``flickr_images.npy`` (EfficientNet-Lite0, one
-row an image), ``flickr_captions.npy`` (MiniLM), ``flickr_groups.npy`` (the image of each caption),
+row per image), ``flickr_captions.npy`` (MiniLM), ``flickr_groups.npy`` (the image of each caption),
 ``flickr_splits.npy`` (train, dev or test of each image); and with ``scifact_corpus.npy``,
 ``scifact_titles.npy``, ``scifact_queries_{train,test}.npy`` (MiniLM), ``scifact_corpus_ids.json``
 and ``scifact_queries_{train,test}_raw.json`` (each claim with its relevant ids). Settings were

@@ -1,4 +1,4 @@
-"""How fast is the linear probe? The whole protocol beside one pass, and beside scikit-learn.
+"""The speed of the linear probe: the whole protocol beside one pass, and beside scikit-learn.
 
 A pass is what any full-batch solver must do again and again: the samples times the weights, and
 the residuals times the samples. Runs are interleaved, and the fastest of each is taken.

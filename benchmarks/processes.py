@@ -1,4 +1,4 @@
-"""Are two processes faster than two threads? The same training on the same two cores, both ways.
+"""Two processes against two threads: the same training on the same two cores, both ways.
 
 Each way is a whole ``nonneg train`` of the fashion-mnist preset on images of noise; speed is what
 its history says of the last epoch. The share of the loss in a step is measured beside.

@@ -1,7 +1,7 @@
-"""What do sparse autoencoders make of embeddings? TopK and BatchTopK, as scikit-learn transformers.
+"""Sparse autoencoders of embeddings: TopK and BatchTopK, as scikit-learn transformers.
 
 TopK (Gao et al., 2024) keeps the k largest features of a sample; BatchTopK (Bussmann et al., 2024)
-the largest of a whole batch, k a sample on average, and at inference those above one threshold.
+the largest of a whole batch, k per sample on average, and at inference those above one threshold.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""What does the loop cost besides the network? Whole runs against bare steps on ready tensors.
+"""The cost of the training loop besides the network: whole runs against bare steps.
 
 A run fetches images, makes views, encodes, steps, measures, logs and saves checkpoints; the bare
 steps are the same encoder, loss and optimiser on tensors that are already there. A bare step of NCL

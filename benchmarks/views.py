@@ -1,4 +1,4 @@
-"""How fast are two views of an image? Ours, kornia's chain and a loop over Pillow, in one run.
+"""The speed of two views of an image: ours, kornia's chain and a loop over Pillow, in one run.
 
 All make two SimCLR views (crop, flip, colour, grey, blur) of 32×32 colour images, from bytes to
 floats. The methods take turns, so that a busy machine slows all of them; in its turn a method

@@ -24,7 +24,7 @@ _REMEDY = "copy the folder again, or delete it and train again"
 
 
 class Encoded(NamedTuple):
-    """What an encoder says of n samples."""
+    """What an encoder gives for n samples."""
 
     hidden: Tensor
     """Backbone output ``(n, h)``: what linear probes use."""
@@ -58,7 +58,8 @@ class EncoderSettings(Settings):
     max_active: PositiveInt | None = None
     """The most features per sample that are kept, the largest; absent: all are."""
     gate: GateSettings | None = None
-    """A learnt gate that shuts features for samples, as by encoder.gate.prior=0.8; absent: none."""
+    """A learnt gate that switches features off per sample (``encoder.gate.prior=0.8``); absent:
+    none."""
     pixel_mean: tuple[float, ...] = ()
     """Subtracted from pixels in [0, 1], one per channel; empty for none."""
     pixel_std: tuple[float, ...] = ()
@@ -79,8 +80,8 @@ class Encoder(nn.Module):
     Args:
         settings: What to build.
         sample_shape: Of one sample, ``(c, h, w)`` or ``(d,)``.
-        backbone: A module of your own that maps a batch to ``(n, h)``; with it, leave
-            ``settings.backbone`` out.
+        backbone: A module of your own that maps a batch to ``(n, h)``; with it, leave out
+            ``settings.backbone``.
 
     Example:
         >>> mine = nn.Sequential(nn.Flatten(), nn.Linear(12, 5))
@@ -183,7 +184,7 @@ class Encoder(nn.Module):
         return Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def thin(self, *, threshold: float | None, max_active: int | None) -> None:
-        """Choose anew which weak features become zero, see :class:`EncoderSettings`.
+        """Set which weak features become zero; see :class:`EncoderSettings`.
 
         Args:
             threshold: Share of the length of the row; None or 0 for none.
@@ -196,7 +197,7 @@ class Encoder(nn.Module):
         self.settings = self.settings.model_copy(update=limits)
 
     def identity(self) -> dict[str, Any]:
-        """What decides the encoder before it has learnt anything, as plain values."""
+        """What determines the encoder before training, as plain values."""
         return {
             "encoder": self.settings.model_dump(mode="json"),
             "sample_shape": list(self.sample_shape),
@@ -221,8 +222,8 @@ class Encoder(nn.Module):
 
         Args:
             folder: Such as a run folder.
-            backbone: For an encoder around a module of your own: that module, built anew; its
-                weights are read from the folder too. It takes the place of one that the settings
+            backbone: For an encoder around a module of your own: that module, freshly built; its
+                weights are read from the folder too. It replaces the one that the settings
                 describe.
         """
         folder = Path(folder)
@@ -259,7 +260,7 @@ class Encoder(nn.Module):
 
 
 def _hidden_size(backbone: nn.Module, sample_shape: tuple[int, ...]) -> int:
-    """What the backbone says of itself, or what one look at its output shows."""
+    """The backbone's own ``hidden_size``, or the width of its output for a trial batch."""
     size = getattr(backbone, "hidden_size", None)
     return size if isinstance(size, int) else backbones.hidden_size(backbone, sample_shape)
 

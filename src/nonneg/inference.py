@@ -1,4 +1,4 @@
-"""Where and how a module runs: its device, its processes, and evaluation mode for a while."""
+"""Where and how a module runs: its device, its processes, and temporary evaluation mode."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from torch import nn
 
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while, after which each part has its own mode back.
+    """Evaluation mode inside the block; afterwards each part has its own mode back.
 
     Some parts may be in evaluation mode within a training whole, such as frozen normalisation.
     """
@@ -23,7 +23,7 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 
 
 def chosen_device(name: str = "auto") -> torch.device:
-    """The device of this name, which is there; ``auto`` is the accelerator, without one the CPU.
+    """The device of this name, which exists; ``auto`` is the accelerator, or the CPU without one.
 
     Raises:
         ValueError: PyTorch does not know the name, or sees no such device.

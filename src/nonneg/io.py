@@ -15,12 +15,12 @@ from torch import Tensor
 
 
 def check_output(out: Path, ending: str, *, read: Iterable[str | Path | None]) -> None:
-    """Raise a sentence for a file that must not be written, before any work is done.
+    """Raise ``ValueError`` for a file that must not be written, before any work is done.
 
     Args:
         out: Where the result is to go.
         ending: Of files of its kind, such as ``.npz``.
-        read: What the result is made from: names or paths, of which some may not be there.
+        read: What the result is made from: names or paths, some of which may not exist.
     """
     if out.is_dir():
         raise ValueError(f"{out} is a folder; name a file in it, such as {out / 'a'}{ending}")
@@ -119,7 +119,7 @@ def digest_of_file(path: Path) -> str:
 def check_folder(path: Path) -> None:
     """Make a folder where it is missing, and raise at once if no file can be written there.
 
-    For work that takes long and is written at its end; raises as :func:`replaced` does.
+    For long work whose result is written at the end; raises as :func:`replaced` does.
     """
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"{path} is a file; choose another folder")

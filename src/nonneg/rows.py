@@ -1,7 +1,7 @@
 """Rows of length one, and the lengths of rows: the one definition for losses, metrics and models.
 
 Entries may be of any size that their type holds. Only operations that can be compiled and exported
-are used, and no choice depends on the data.
+are used, and no branch depends on the data.
 """
 
 import numpy as np

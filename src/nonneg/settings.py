@@ -120,7 +120,7 @@ def explained(settings: Settings, group: str = "") -> Iterator[tuple[str, Any, s
 
 
 def _meaning(field: FieldInfo) -> str:
-    """A field's docstring in one line, after the words that it may be."""
+    """A field's docstring in one line, after the words that it may take."""
     words = " ".join((field.description or "").replace("``", "").split())
     if get_origin(field.annotation) is Literal:
         return f"{', '.join(map(str, get_args(field.annotation)))}. {words}".strip()

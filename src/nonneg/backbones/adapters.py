@@ -43,7 +43,7 @@ TIMM_PREFIX = "timm:"
 class TimmBackbone(nn.Module):
     """A model that timm knows by name, with its pooling and without its classifier.
 
-    Building it again needs no network: name and arguments are all there is to it. For a model
+    Building it again needs no network: name and arguments are enough. For a model
     that timm reads from the hub or from a folder, build it with timm and use it as a module.
 
     Args:
@@ -96,7 +96,7 @@ _POOLER = "pooler."
 
 
 class TransformersBackbone(nn.Module):
-    """A vision or text model of transformers, its output pooled to one vector a sample.
+    """A vision or text model of transformers, its output pooled to one vector per sample.
 
     - A **vision** model gives its ``pooler_output``; a model without one, and one whose saved
       weights have none for it, gives the mean of its last hidden state over all tokens (the class

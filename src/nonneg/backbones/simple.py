@@ -1,4 +1,4 @@
-"""Backbones without convolutions: a perceptron, fixed axes, or any module held still."""
+"""Backbones without convolutions: a perceptron, fixed axes, or any frozen module."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -117,7 +117,7 @@ class MLP(nn.Module):
 
 
 class Flatten(nn.Module):
-    """The samples themselves as hidden vectors: for a head on embeddings that exist.
+    """The samples themselves as hidden vectors: for a head on existing embeddings.
 
     Args:
         in_features: Numbers in one sample; also ``hidden_size``.
@@ -180,7 +180,7 @@ class Projection(nn.Module):
 
 
 class Frozen(nn.Module):
-    """A module that gives its output and never learns: only what stands on it does.
+    """A module that never learns: only the layers on top of it do.
 
     Its parameters require no gradient, it stays in evaluation mode whatever ``train()`` is called
     on the parent (so batch norm keeps its statistics), and it runs without building a graph. In a

@@ -122,7 +122,7 @@ def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """What to say of an error: the system's own words come with the file that they are about."""
+    """The message of an error; that of the system comes with the file that it is about."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)

@@ -41,7 +41,7 @@ def numbered_words(
 
     Args:
         called: How an error names the data: a name or a path.
-        words: One a sample ``(n,)``.
+        words: One per sample ``(n,)``.
         class_names: In the order of the numbers; without them, classes are sorted.
 
     Example:
@@ -69,10 +69,10 @@ _MAPPED_FROM = 1 << 28  # bytes; a smaller file is read at once, which is quicke
 def read_array(path: str | Path) -> ArrayData:
     """The samples of a ``.npy`` file, or of a ``.npz`` file with labels where it has them.
 
-    A ``.npz`` file holds ``inputs`` (or one array of any name) and, as it likes, ``labels`` (whole
-    numbers from 0, or words) and ``class_names``; words without those are numbered in sorted order.
-    Grey images ``uint8 (n, h, w)`` are given a channel. A large ``.npy`` file is mapped, not read.
-    Values are looked at by ``check``, not here.
+    A ``.npz`` file holds ``inputs`` (or one array of any name) and optionally ``labels`` (whole
+    numbers from 0, or words) and ``class_names``; without these, words are numbered in sorted
+    order. Grey images ``uint8 (n, h, w)`` are given a channel. A large ``.npy`` file is mapped, not
+    read. Values are checked by ``check``, not here.
 
     Args:
         path: Inputs are ``(n, d)`` floats, or ``(n, c, h, w)`` bytes or floats in [0, 1].
@@ -128,7 +128,7 @@ def npz_arrays(path: Path) -> dict[str, Array]:
 
 
 def check_is_file(path: Path, kinds: str) -> None:
-    """Raise a sentence where there is a folder or nothing.
+    """Raise an error where there is a folder or nothing.
 
     Args:
         path: Where a file should be.
@@ -141,7 +141,7 @@ def check_is_file(path: Path, kinds: str) -> None:
 
 
 def _reason(error: Exception, remedy: str) -> str:
-    """What NumPy says, or for objects, of which it says how to unpickle them, what to do."""
+    """NumPy's message; for Python objects, where it advises unpickling, our remedy instead."""
     are_objects = "Object arrays" in str(error) or "Python objects" in str(error)
     return f"it holds Python objects; {remedy}" if are_objects else str(error)
 

@@ -101,7 +101,7 @@ class ArrayData:
 
 
 def of_split(table: Mapping[str, T], split: str) -> T:
-    """What a table holds for a split; ``ValueError`` for a split that it does not have.
+    """The entry of a table for a split; ``ValueError`` for a split that it does not have.
 
     Example:
         >>> of_split({"train": 60000, "test": 10000}, "test")
@@ -177,7 +177,7 @@ def permutation(n: int, *, seed: int) -> Tensor:
 
 
 def split_off(data: Data, n: int, *, seed: int = 0) -> tuple[Data, Data]:
-    """The data without ``n`` random samples, and these samples, both in their first order.
+    """The data without ``n`` random samples, and these samples, both in their original order.
 
     The choice depends on ``len(data)``, ``n`` and ``seed`` only, never on a training seed.
 
@@ -199,8 +199,8 @@ def split_off(data: Data, n: int, *, seed: int = 0) -> tuple[Data, Data]:
 def as_tensor(array: Array) -> Tensor:
     """The same memory as a tensor, to be read only.
 
-    Copied is only what torch cannot read: bytes in the order of another machine, and rows or
-    columns that run backwards.
+    Only what torch cannot read is copied: foreign byte orders, and rows or columns with negative
+    strides.
     """
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if any(stride < 0 for stride in array.strides):

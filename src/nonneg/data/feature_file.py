@@ -39,7 +39,7 @@ def write_feature_parts(
     n_samples: int,
     **others: NDArray[Any],
 ) -> bool:
-    """The same for features that come a part at a time, never held whole as a dense matrix.
+    """The same for features that come part by part, never held whole as a dense matrix.
 
     Whether sparse is smaller is judged by the first part.
 

@@ -43,11 +43,11 @@ _UNREADABLE = (
 
 
 class Photo:
-    """One image file, decoded when a part of it is asked for, once for each shrinking factor.
+    """One image file, decoded on request, once for each reduction factor.
 
     Args:
-        path: Of one of ``FORMATS``, whatever its ending, with 8 bits per channel. Rotation marks of
-            cameras are not applied.
+        path: Of one of ``FORMATS``, whatever its ending, with 8 bits per channel. Orientation tags
+            of cameras are not applied.
     """
 
     def __init__(self, path: Path) -> None:
@@ -162,7 +162,7 @@ class ImageFolder:
     Args:
         root: The folder.
         split: ``"train"`` or ``"test"``; a folder without a split has only ``"train"``.
-        image_size: Pixels a side of what ``fetch`` gives.
+        image_size: Pixels per side of what ``fetch`` gives.
     """
 
     def __init__(self, root: str | Path, *, split: str = "train", image_size: int = 224) -> None:

@@ -19,9 +19,9 @@ from nonneg.data.vectors import read_vectors
 def digits(split: str = "train") -> ArrayData:
     """Grey images ``uint8 (n, 1, 8, 8)`` of ten digits: 1,437 to train, 360 to test.
 
-    Sorted by digit, every fifth image is a test image, so that both parts hold each digit in the
-    same share and the split is the same everywhere. scikit-learn's 17 grey levels are spread over
-    0 to 255.
+    Sorted by digit, every fifth image is a test image, so that each digit has the same share of
+    both parts and the split is the same everywhere. scikit-learn's 17 grey levels are spread over 0
+    to 255.
 
     Example:
         >>> len(digits("train")), len(digits("test")), digits().sample_shape
@@ -116,7 +116,8 @@ def load(
         split: ``"train"`` or ``"test"``; a file, or a folder without a split, has only ``"train"``.
         data_dir: Where the official files of the named sets lie, each set in its own folder;
             None means the variable ``NONNEG_DATA``, else ``~/.cache/nonneg``.
-        image_size: Pixels a side of the images of a folder; the other sources have their own.
+        image_size: Pixels per side of the images of a folder; the other sources have their own
+            size.
 
     Example:
         >>> len(load("digits", split="test"))

@@ -203,7 +203,7 @@ class Sprites:
         return Sprites(self.indices[indices], label=self.label)
 
     def cached(self) -> SpriteArray:
-        """The same data, all drawn: 4 kB an image."""
+        """The same data, all drawn: 4 kB per image."""
         images = torch.empty(len(self), *self.sample_shape, dtype=torch.uint8)
         for start in range(0, len(self), _DRAWN_AT_ONCE):
             stop = min(start + _DRAWN_AT_ONCE, len(self))

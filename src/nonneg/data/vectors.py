@@ -77,7 +77,7 @@ def _naming(path: Path, arrow: Any) -> Iterator[None]:  # noqa: ANN401
 
 
 def _n_rows(path: Path, metadata: Any) -> int:  # noqa: ANN401
-    """The promised number of rows; memory is asked for only where both promises agree."""
+    """The stated number of rows; memory is allocated only if both places that state it agree."""
     n_rows = int(metadata.num_rows)
     groups = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     if groups != n_rows:
@@ -137,7 +137,7 @@ def _stacked(batch: Any) -> NDArray[Any]:  # noqa: ANN401
 def _rows(path: Path, name: str, lists: Any, start: int) -> NDArray[Any]:  # noqa: ANN401
     """Some rows of the column as an array ``(rows, d)``, ``start`` being the number of the first.
 
-    Missing numbers become NaN, which whoever uses the vectors refuses with their rows.
+    Missing numbers become NaN, which later checks refuse, naming the rows.
     """
     compute = import_module("pyarrow.compute")
     lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)
@@ -207,7 +207,7 @@ class VectorData:
 
 
 def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
-    """The vectors of a file, with labels where an npz file has them beside.
+    """The vectors of a file, with the labels of an npz file that has them.
 
     A large npy file is mapped, not read. An npz file holds SciPy's sparse layout, or ``inputs``,
     ``features`` or one array of any name. A parquet file has them in a column of lists, or has

@@ -20,7 +20,7 @@ _VERSIONS = ("nonneg", "torch", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of one section, and what they were made with."""
+    """The figures of one section, and the settings they were measured with."""
 
     figures: Figures
     settings: dict[str, Any]
@@ -134,7 +134,7 @@ def evaluate(
     watch: Callable[[str], None] = lambda _: None,
     after: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Measure sections of a subject and put them into an evaluation, each as soon as it is there.
+    """Measure sections of a subject and put each into an evaluation as soon as it is done.
 
     Args:
         subject: The encoder and its data.

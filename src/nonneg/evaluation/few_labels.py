@@ -15,7 +15,7 @@ from nonneg.metrics.inputs import (
     checked_labels,
 )
 
-# The labels are too few to lay a fifth aside: each is judged by once and fitted to four times.
+# The labels are too few to set a fifth aside: each validates once and is fitted to four times.
 N_FOLDS = 5
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning: a copy of the network trained on with labels, all weights free."""
+"""Fine-tuning: a copy of the network trained with labels, all weights free."""
 
 import hashlib
 from copy import deepcopy
@@ -25,8 +25,8 @@ class FineTuned:
     Args:
         value: Test accuracy after the last epoch.
         n_train: Samples it learnt from.
-        n_test: Samples it was asked about.
-        history: A record an epoch.
+        n_test: Samples it was tested on.
+        history: One record per epoch.
     """
 
     value: float

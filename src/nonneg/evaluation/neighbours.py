@@ -20,7 +20,7 @@ class KnnResult:
 
     Args:
         value: Share of test samples that it gets right.
-        k: Voters a sample.
+        k: Voters per sample.
         n_test: Test samples.
         n_zero_test: Test samples of zeros only; they have no neighbours and count as wrong.
         n_zero_train: Training samples of zeros only; they are nobody's neighbours.
@@ -44,7 +44,7 @@ def knn_accuracy(
     *,
     k: int = 20,
 ) -> float:
-    """The share of :func:`knn_probe` without what is beside it.
+    """The accuracy of :func:`knn_probe` alone.
 
     Example:
         >>> knn_accuracy([[1, 0], [0, 1]], [0, 1], [[0.9, 0.1]], [0], k=1)

@@ -40,7 +40,7 @@ def readability(
 
     Args:
         Z: Features ``(n, d)``.
-        labels: Class numbers ``(n,)``; without them nothing is said of classes.
+        labels: Class numbers ``(n,)``; without them figures of classes are left out.
         because: Why there are no labels: figures of classes are then there without a value, and
             have this beside them.
         reference: An embedding that is trusted to tell what is alike ``(n, width)``, for

@@ -47,7 +47,7 @@ def robustness(
     seed: int = 0,
     watch: Callable[[str], None] = lambda _: None,
 ) -> Robustness:
-    """The accuracy of a probe on the hidden layer of spoilt images.
+    """The accuracy of a probe on the hidden layer of corrupted images.
 
     Args:
         encoder: Measured in evaluation mode; left as it was.

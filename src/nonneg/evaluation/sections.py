@@ -202,7 +202,7 @@ def transfer(subject: Subject, watch: Watch) -> Figures:
 
 
 def other_size(samples: Data, trained_on: tuple[int, ...]) -> str | None:
-    """A sentence for images of another size than those of training, which an encoder reads too.
+    """A note on images of another size than in training, which an encoder can read too.
 
     Args:
         samples: What is encoded.
@@ -267,7 +267,7 @@ def factors(subject: Subject, watch: Watch) -> Figures:
 
 
 def fine_tuning(subject: Subject, watch: Watch) -> Figures:
-    """The whole network trained on with labels."""
+    """The whole network, fine-tuned with labels."""
     if subject.folder is None:
         raise NotMeasurableError("fine-tuning keeps its run in a folder; give one")
     settings = subject.settings

@@ -16,7 +16,7 @@ RANKINGS = ("random", "ea_signed", "ea_rectified")
 
 @dataclass(frozen=True)
 class SelectionRow:
-    """What some of the features can do.
+    """The figures of a selection of features.
 
     Args:
         size: What was asked for, a number or a share of the features alive; ``"all"`` for all.
@@ -54,12 +54,11 @@ def selection_table(
 ) -> list[SelectionRow]:
     """The rows *all / random / EA signed / EA rectified* of the paper's table of selection.
 
-    Rankings are made on the training samples: EA on the scores before the transform (signed), or
-    on what is left of them above zero (rectified): the features where these are non-negative, a
-    gate included, and the positive part of the scores where they are signed. All choose among the
-    features that are alive on the training samples; of dead ones a random choice would gain
-    nothing, and its loss would say nothing. The strength of a probe's regularisation is chosen
-    once, on all features.
+    Rankings are made on the training samples: EA on the scores before the transform (signed), or on
+    what is left of them above zero (rectified): the features where these are non-negative, a gate
+    included, and the positive part of the scores where they are signed. All choose among the
+    features that are alive on the training samples; dead ones would only handicap the random
+    choice. The strength of a probe's regularisation is chosen once, on all features.
 
     Args:
         train: Training samples: for ranking and for probes.

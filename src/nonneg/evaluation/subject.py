@@ -28,10 +28,10 @@ Layers = Annotated[tuple[Literal["hidden", "features"], ...], Field(min_length=1
 
 
 class FineTuneSettings(Settings):
-    """How a whole network is trained on with labels."""
+    """How a whole network is fine-tuned with labels."""
 
     epochs: int = Field(default=10, ge=1)
-    """How often every training sample is seen, in one view."""
+    """How often every training sample is seen, each time in one view."""
     batch_size: int = Field(default=256, ge=2)
     """Samples per step."""
     lr: float = Field(default=1e-3, gt=0, le=1e4)
@@ -81,7 +81,7 @@ class EvaluationSettings(Settings):
 def join_processes() -> bool:
     """Join the processes that torchrun has started, if it has; True for the first or only one.
 
-    Only the first one writes files and speaks.
+    Only the first one writes files and prints.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return True
@@ -282,7 +282,7 @@ def some_data(data: Data, n: int, *, seed: int) -> Data:
 def features_of_views(
     encoder: Encoder, pairs: Pairs, samples: Data, *, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """The features of two views of each sample, ``(n, d)`` each; views exist a part at a time."""
+    """The features of two views of each sample, ``(n, d)`` each; views are made part by part."""
     prepare = getattr(pairs, "prepare", None)
     parts = []
     for numbers in torch.arange(len(samples)).split(AT_ONCE):

@@ -79,7 +79,7 @@ def shifted_views(
     pool: int = 2,
     levels: int = 2,
 ) -> ShiftedViews:
-    """Every image at every shift, seen coarsely, equal pictures only once.
+    """Every image at every shift, coarsened, equal pictures only once.
 
     Fine pictures of two images are never equal, and then each image is a world of its own; coarse
     ones often are, which is what connects images of one kind.
@@ -87,7 +87,7 @@ def shifted_views(
     Args:
         images: Grey values in [0, 1] ``(n_images, h, w)``.
         shifts: Steps down and right; what moves in is 0.
-        pool: Blocks of so many pixels a side are averaged after shifting; divides h and w.
+        pool: Blocks of so many pixels per side are averaged after shifting; divides h and w.
         levels: Grey levels that are left.
 
     Example:

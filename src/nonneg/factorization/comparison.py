@@ -103,14 +103,14 @@ Method = Callable[[LatentWorld, int, np.random.Generator, int | None], FloatArra
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one method made of one world.
+    """The result of one method on one world.
 
     Args:
         method: A key of ``METHODS``.
         n_samples: Of the world.
         error: ``||Ā - F Fᵀ||²``; the least possible is 0 where features are as many as classes.
         seconds: Of processor time, from the world to the features.
-        megabytes: The peak of arrays and tensors on that way.
+        megabytes: The peak of arrays and tensors meanwhile.
         cosine: :func:`identification_score`.
         correlation: Its ``correlation``.
         distance: Its ``distance``.

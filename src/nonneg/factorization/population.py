@@ -174,7 +174,7 @@ def random_rotation(n_features: int, rng: np.random.Generator) -> FloatArray:
 def rotation_path(
     n_features: int, rng: np.random.Generator, degrees: FloatArray
 ) -> list[FloatArray]:
-    """Rotations ``(d, d)`` along a random direction, from none to further and further.
+    """Rotations ``(d, d)`` along a random direction, by growing angles from zero.
 
     Args:
         n_features: d.

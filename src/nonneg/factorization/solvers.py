@@ -104,7 +104,7 @@ def projected_factor(
 def sklearn_factor(
     normalized: Matrix, n_features: int, rng: np.random.Generator, *, n_steps: int = 500
 ) -> FloatArray:
-    """A non-negative F ``(n, d)`` from scikit-learn's NMF, which does not know of symmetry.
+    """A non-negative F ``(n, d)`` from scikit-learn's NMF, which does not use the symmetry.
 
     It gives ``Ā ≈ W H`` with W and H free of each other. Each column of W and row of H are scaled
     to the same length, and F is their mean: the F of ``F Fᵀ`` if both came out equal.
@@ -286,7 +286,7 @@ def observations(world: LatentWorld, n_inputs: int, rng: np.random.Generator) ->
 
     Args:
         world: Whose samples to show.
-        n_inputs: Numbers a sample.
+        n_inputs: Numbers per sample.
         rng: Where the linear map comes from.
     """
     mixing = rng.normal(scale=2.0, size=(world.n_classes, n_inputs))

@@ -260,7 +260,7 @@ def random_world(
         concentration: Of the Dirichlet distribution: 1 spreads posteriors evenly over the simplex,
             at 0 every sample belongs to one class and classes do not overlap.
         blur: Share of every class that is replaced by an equal mix of all classes. Above 0 no
-            sample is an anchor any more; at 1 all classes are alike.
+            sample is an anchor any more; at 1 all classes are the same.
 
     Example:
         >>> world = random_world(50, 3, np.random.default_rng(0))

@@ -63,10 +63,10 @@ TRANSFORMS = {
 
 
 class NonNegative(nn.Module):
-    """The last layer of an encoder: ``features = transform(scores)``, thinned if so asked.
+    """The last layer of an encoder: ``features = transform(scores)``, thinned on request.
 
     Thinning sets the weak entries of a row to zero, which then get no gradient; those that are
-    kept stay as they are. Signed features are ranked by their size without sign.
+    kept stay as they are. Signed features are ranked by absolute value.
 
     Args:
         kind: A key of ``TRANSFORMS``. ``relu`` gives exact zeros; ``rep_relu`` gives the same
@@ -117,7 +117,7 @@ class NonNegative(nn.Module):
         return features
 
     def extra_repr(self) -> str:
-        """The kind and what thins, for printing."""
+        """The kind and the thinning, for printing."""
         limits = {"threshold": self.threshold, "max_active": self.max_active}
         told = [f"{name}={value:g}" for name, value in limits.items() if value is not None]
         return ", ".join([repr(self.kind), *told])

@@ -1,4 +1,4 @@
-"""On-rates: the thresholds with which a feature is on for so many samples, or at most."""
+"""On-rates: thresholds that set, or cap, the share of samples for which a feature is on."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ AT_ONCE = 1024
 def thresholds(scores: Tensor, n_on: Tensor) -> Tensor:
     """Halfway between the last score that is to be on and the next, ``(d,)``.
 
-    Where these two are equal, it is just above them: none of their like is on.
+    Where these two are equal, the threshold is just above them, and neither is on.
 
     Args:
         scores: ``(n, d)``, of samples.
@@ -34,8 +34,8 @@ def cap_on_rate(last: nn.Linear, inputs: Tensor, max_on_rate: float) -> None:
 
     Args:
         last: Makes the scores; its bias changes in place, and only where it has to.
-        inputs: What it reads of the samples ``(n, h)``.
-        max_on_rate: The share; one sample is allowed where it is less than that.
+        inputs: Its inputs for the samples ``(n, h)``.
+        max_on_rate: The share; one sample is always allowed.
     """
     # 0.29 · 100 is a little less than 29 in floating point.
     n_max = max(1, int(round(max_on_rate * len(inputs), 6)))

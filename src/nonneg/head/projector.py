@@ -91,7 +91,7 @@ class GateSettings(Settings):
 
 
 class Gate(nn.Module):
-    """One gate a feature, read off the hidden layer by two linear maps.
+    """One gate per feature, computed from the hidden layer by two linear maps.
 
     Gates are shut where their probability is at most one half. The gradient passes as if the gate
     were its probability, so that what is shut can open again.

@@ -20,7 +20,7 @@ _REINIT_ON_RATE = 0.05
 
 
 class Headed(Protocol):
-    """What has a head: a projector that makes scores, and the transform of them."""
+    """An object with a head: a projector that gives scores, and their transform."""
 
     projector: nn.Sequential
     nonnegative: NonNegative
@@ -30,16 +30,16 @@ class Headed(Protocol):
 def revive_dead(
     heads: Sequence[tuple[Headed, Tensor]], generator: torch.Generator, *, max_dead_rate: float
 ) -> Tensor:
-    """Point each dead feature at a sample of its own, drawn by chance, unless they are few.
+    """Point each dead feature at a sample of its own, drawn at random, unless few are dead.
 
     A revived feature has weights of the usual length, in the direction of its sample, and is on for
     the 1 % of the samples that lie furthest in this direction. Of two heads, a feature that is dead
-    in one starts anew in both, at the two sides of the same pair.
+    in one is re-initialised in both, at the two sides of the same pair.
 
     Args:
         heads: Encoders, whose last layers change in place and whose modes are left as they were,
-            each with the backbone's outputs of the samples ``(n, h)``. What is off for all of them
-            is dead.
+            each with the backbone's outputs of the samples ``(n, h)``. A feature that is off for
+            all of them is dead.
         generator: Draws the samples.
         max_dead_rate: Up to this share of dead features, all are left as they are.
 
@@ -64,7 +64,7 @@ def revive_dead(
 
 @torch.no_grad()
 def reinitialise(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tensor:
-    """Point every feature at a sample of its own, drawn by chance, whatever it had learnt.
+    """Point every feature at a sample of its own, drawn at random, whatever it had learnt.
 
     It has weights of the usual length, in the direction of its sample, and is on for the 5 % of the
     samples that lie furthest in this direction.
@@ -89,12 +89,12 @@ def reinitialise(encoder: Headed, hidden: Tensor, generator: torch.Generator) ->
 
 @torch.no_grad()
 def forget(optimizer: Optimizer, layer: nn.Linear, rows: Tensor) -> None:
-    """Make an optimiser forget what it knew of some rows of a layer.
+    """Clear an optimiser's state for some rows of a layer.
 
     AdamW's first steps of these rows are then several times as long as those of the others.
 
     Args:
-        optimizer: Of any kind: what it keeps in the shape of a weight is set to zero there.
+        optimizer: Of any kind: state in the shape of a weight is set to zero there.
         layer: Whose weight and bias it moves.
         rows: Which, ``(d,)``.
     """
@@ -112,7 +112,7 @@ def last_layer(encoder: Headed) -> nn.Linear:
 
 
 def last_inputs(encoder: Headed, hidden: Tensor) -> Tensor:
-    """What reaches the last layer ``(n, width)`` of hidden ``(n, h)``, in evaluation mode."""
+    """The inputs of the last layer ``(n, width)`` for hidden ``(n, h)``, in evaluation mode."""
     with evaluation_mode(encoder.projector):
         inputs: Tensor = encoder.projector[:-1](hidden)
     return inputs

@@ -17,8 +17,8 @@ def nearest_frame(weight: Tensor) -> Tensor:
     """The nearest weights of equal singular values, as long altogether as the given ones.
 
     They are a tight frame: ``WᵀW`` is a multiple of the identity, so that ``Wx`` and ``Wy`` have
-    the angle of x and y. Directions that the given weights do not see stay unseen: there may be
-    such, always with fewer rows than columns.
+    the angle of x and y. Directions in the null space of the given weights stay there; with fewer
+    rows than columns there always are some.
 
     Args:
         weight: ``(d, h)``.
@@ -31,7 +31,7 @@ def nearest_frame(weight: Tensor) -> Tensor:
     """
     # Not every device has float64.
     left, lengths, right = torch.linalg.svd(weight.cpu().double(), full_matrices=False)
-    # Of a length that is only rounding of the weights the direction is too.
+    # A singular value that is only rounding error has a direction that is rounding error too.
     seen = lengths > 32 * torch.finfo(torch.float32).eps * lengths.norm()
     length = (lengths[seen].square().sum() / seen.sum().clamp_min(1)).sqrt()
     frame: Tensor = left[:, seen] @ right[seen] * length
@@ -40,11 +40,11 @@ def nearest_frame(weight: Tensor) -> Tensor:
 
 @torch.no_grad()
 def make_tight_frame(last: nn.Linear, inputs: Tensor | None) -> None:
-    """Give a layer the nearest weights that keep angles, and features the on-rates that they had.
+    """Give a layer the nearest tight frame as weights, with the on-rates of its features unchanged.
 
     Args:
-        last: Changes in place. The bias is no part of what keeps angles.
-        inputs: What it reads of some samples ``(n, h)``, two or more: each score is then above zero
+        last: Changes in place. The bias is not part of the frame.
+        inputs: Its inputs for some samples ``(n, h)``, two or more: each score is then above zero
             for as many of them as before, or for fewer where several are equal at the edge. Scores
             that are above zero for none keep their weights and bias. None for signed scores, which
             all get new weights and keep their bias.
@@ -78,5 +78,5 @@ def make_tight_frame(last: nn.Linear, inputs: Tensor | None) -> None:
 
 
 def _scores(last: nn.Linear, inputs: Tensor, rows: Tensor) -> Tensor:
-    """Those of some features ``(n, len(rows))``."""
+    """The scores of some features ``(n, len(rows))``."""
     return nn.functional.linear(inputs, last.weight[rows], last.bias[rows])

@@ -1,10 +1,9 @@
 """Log-sum-exp over all rows and columns of a product, in tiles: exact, without the matrix.
 
-The largest product that rows of these lengths can have is known before it is computed. With a
-fixed shift no sum overflows; whether too much has underflowed shows in the sums, and is rare: at
-very low temperatures, or where there is nothing to sum. Such sums are computed again, each row
-with a shift of its own. The gradient needs the same exponentials as the sums: some tiles are kept
-for it, the others computed again.
+The largest product that rows of these lengths can have is known before it is computed. With a fixed
+shift no sum overflows; underflow shows in the sums and is rare: it needs very low temperatures, or
+nothing to sum. Such sums are computed again, each row with a shift of its own. The gradient needs
+the same exponentials as the sums: some tiles are kept for it, the others computed again.
 """
 
 import math
@@ -109,7 +108,7 @@ def tiled_log_sums(
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _in_order(rows: Tensor, columns: Tensor | None, keys: Keys | None) -> tuple[Tensor, Tensor]:
     for side in (rows, rows if columns is None else columns):
-        # Torch would take the derivative of an operator of our own for zero.
+        # Torch would take the derivative of a custom operator to be zero.
         if forward_ad.unpack_dual(side).tangent is not None:
             raise NotImplementedError("sums in tiles have no forward-mode gradient; use backward")
     learns = rows.requires_grad or (columns is not None and columns.requires_grad)
@@ -171,7 +170,7 @@ class _LogSums(torch.autograd.Function):
 
 
 class _LastDerivative(torch.autograd.Function):
-    """A gradient that raises if it is derived again, where torch would take that for zero."""
+    """A gradient that raises if it is differentiated again, where torch would give zero."""
 
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, *_: Tensor | None) -> Tensor:  # noqa: ANN401
@@ -192,7 +191,7 @@ def tile_size(n_rows: int, *, on_cpu: bool) -> tuple[int, int]:
     if not on_cpu:
         return ACCELERATOR_TILE
     height, width = CPU_TILE
-    # The squares on the diagonal of a triangle are computed whole: few rows want small ones.
+    # The squares on the diagonal of a triangle are computed whole: few rows need small ones.
     return (height if n_rows >= 8 * height else height // 2), width
 
 

@@ -1,4 +1,4 @@
-"""Checks of what losses are given; each raises one clear error that names it."""
+"""Checks of the inputs of losses; each raises one clear error that names the input."""
 
 import math
 

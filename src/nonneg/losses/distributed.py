@@ -138,7 +138,7 @@ class _MeanValue(torch.autograd.Function):
 
 
 def _sum(z: Tensor) -> Tensor:
-    # The sum is made in place: in a copy, for the tensor may still be read by others.
+    # The sum is made in place, and so in a copy: the tensor may still be read elsewhere.
     total = z.clone(memory_format=torch.contiguous_format)
     dist.all_reduce(total)
     return total

@@ -64,7 +64,7 @@ def info_nce(
     partner of the anchor i and k its negatives (van den Oord et al. 2018), averaged over all rows
     as anchors. Rows are normalised here; half-precision input is computed in float32. The features
     of NCL and the scores of ordinary contrastive learning go through the same function: the
-    transform is the encoder's business.
+    transform belongs to the encoder.
 
     Large batches are computed in tiles: the same value and gradient, in memory that grows with n.
     Tiles, from 512 pairs on (1024 with ``negatives="cross"``), have first derivatives by

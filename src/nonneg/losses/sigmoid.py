@@ -1,4 +1,4 @@
-"""The pairwise sigmoid loss: for every pair of rows a decision of its own, partners or not."""
+"""The pairwise sigmoid loss: an independent decision for every pair of rows, partners or not."""
 
 import math
 

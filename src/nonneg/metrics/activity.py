@@ -74,7 +74,7 @@ def active_mask(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> BoolA
 def sparsity(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> Sparsity:
     """The mean share of entries that are not active.
 
-    In [0, 1], higher is sparser. Dead features raise ``value`` at no merit: read ``value_alive``,
+    In [0, 1], higher is sparser. Dead features raise ``value`` without merit: read ``value_alive``,
     the share over alive features, beside it (NaN if all are dead).
 
     Args:

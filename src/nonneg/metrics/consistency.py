@@ -97,7 +97,7 @@ def _resampled(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassConsistency(FeatureMeasurement):
-    """How pure the features are, with what chance would give.
+    """How pure the features are, beside the level of chance.
 
     Args:
         n_active: For how many samples each feature is active, ``(n_features,)``.

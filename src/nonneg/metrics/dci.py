@@ -20,7 +20,7 @@ from nonneg.metrics.results import FeatureMeasurement, FloatArray
 def _forest(seed: int) -> Any:  # noqa: ANN401
     from sklearn.ensemble import RandomForestClassifier  # slow to import, and needed here only
 
-    # Every split sees every feature: a forest that hides some from its trees lets others stand in.
+    # Every split sees every feature: in a forest that hides some from its trees, others stand in.
     return RandomForestClassifier(50, max_features=None, random_state=seed)
 
 

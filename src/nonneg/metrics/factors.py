@@ -1,6 +1,6 @@
 """Known factors of variation: MIG, SAP, factor-VAE and beta-VAE scores.
 
-MIG and SAP punish overcomplete codes: two features that say the same about a factor leave no gap,
+MIG and SAP penalise overcomplete codes: two features that say the same about a factor leave no gap,
 however clean they are. For wide non-negative features read DCI's disentanglement beside them.
 """
 
@@ -40,7 +40,7 @@ def mig(Z: FeatureLike, factors: LabelLike, *, n_bins: int = 20) -> FactorGap:
     """The gap in mutual information between the two best features of a factor (MIG), mean of all.
 
     ``(I(z_1st; v) - I(z_2nd; v)) / H(v)`` (Chen et al. 2018), with features cut into equally wide
-    bins. In [0, 1], higher is better. Punishes overcomplete codes.
+    bins. In [0, 1], higher is better. Penalises overcomplete codes.
 
     Args:
         Z: Features ``(n_samples, n_features)``, taken as they are.
@@ -75,7 +75,7 @@ def sap(Z: FeatureLike, factors: LabelLike) -> FactorGap:
 
     R² is the squared correlation of a feature with the factor's value (Kumar et al. 2018, for
     ordered factors): the numbers in the table are read as quantities. In [0, 1], higher is better.
-    Punishes overcomplete codes.
+    Penalises overcomplete codes.
 
     Args:
         Z: Features ``(n_samples, n_features)``, taken as they are.
@@ -168,7 +168,7 @@ def _entropy(counts: IntArray) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactorVote(Measurement):
-    """An accuracy at naming the factor that was held still; ``null`` is one over their number."""
+    """An accuracy at naming the fixed factor; ``null`` is one over the number of factors."""
 
     null: float
 
@@ -181,7 +181,7 @@ def factor_vae_score(
     n_votes: int = 1000,
     random_state: RandomState = None,
 ) -> FactorVote:
-    """How well the feature of least variance tells which factor was held still.
+    """How well the feature of least variance tells which factor was fixed.
 
     A vote takes a group of samples that share the value of one factor, drawn with replacement, and
     finds the feature whose variance in the group, relative to its variance at large, is least. A
@@ -191,7 +191,7 @@ def factor_vae_score(
     Args:
         Z: Features ``(n_samples, n_features)``, taken as they are; constant ones are left out.
         factors: The value of each known factor, integers ``(n_samples, n_factors)``.
-        group_size: Samples a vote.
+        group_size: Samples per vote.
         n_votes: Votes to learn from, and votes to score on.
         random_state: Seed or generator.
 
@@ -230,7 +230,7 @@ def beta_vae_score(
     n_votes: int = 500,
     random_state: RandomState = None,
 ) -> FactorVote:
-    """How well a linear classifier tells, from mean differences, which factor was held still.
+    """How well a linear classifier tells, from mean differences, which factor was fixed.
 
     A vote takes pairs of samples that share the value of one factor and averages ``|z - z'|`` over
     them; a logistic regression learns to name the factor from such averages, and the score is its
@@ -240,7 +240,7 @@ def beta_vae_score(
     Args:
         Z: Features ``(n_samples, n_features)``; each is divided by its standard deviation.
         factors: The value of each known factor, integers ``(n_samples, n_factors)``.
-        group_size: Pairs a vote.
+        group_size: Pairs per vote.
         n_votes: Votes to learn from, and votes to score on.
         random_state: Seed or generator.
 

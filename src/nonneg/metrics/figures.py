@@ -1,7 +1,7 @@
 """The vocabulary of figures: title, direction and unit of each key, and a figure with its value.
 
-One table holds the title, the direction, the unit and the explanation of every figure; whoever
-measures, compares or shows figures reads it, so that a figure has one name everywhere.
+One table holds the title, the direction, the unit and the explanation of every figure; all code
+that measures, compares or shows figures reads it, so that a figure has one name everywhere.
 """
 
 import math
@@ -303,7 +303,7 @@ Figures = dict[str, Figure]
 
 
 def number_text(value: float | int | str | None, *, is_rate: bool = False) -> str:
-    """A number in the digits that a table has room for; a dash for None.
+    """A number as short as a table needs it; a dash for None.
 
     Example:
         >>> [number_text(number) for number in (0.1234, 1234.5, None, 7)]

@@ -1,4 +1,4 @@
-"""What metrics read: features of any kind by tiles, labels, counts and choices, all checked."""
+"""Checked inputs of metrics: features of any kind read by tiles, labels, counts and choices."""
 
 import warnings
 from collections.abc import Iterator
@@ -159,7 +159,7 @@ def _as_matrix(Z: FeatureLike, name: str) -> Tensor | SparseRows:
 
 
 def _one_entry_a_place(Z: SparseRows) -> SparseRows:
-    """The same matrix with the entries of one place added up, on a copy."""
+    """A copy of the matrix with duplicate entries added up."""
     if Z.has_canonical_format:
         return Z
     summed = Z.copy()

@@ -121,7 +121,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TopPurity(FeatureMeasurement):
-    """How pure the strongest samples are, with what chance would give.
+    """How pure the strongest samples are, beside the level of chance.
 
     Args:
         m: How many samples of each feature were looked at.
@@ -143,14 +143,14 @@ def top_purity(
 ) -> TopPurity:
     """The share of the commonest class among a feature's m strongest samples, mean over features.
 
-    In [1/m, 1], higher is better. Every method is measured on the same number of samples a
+    In [1/m, 1], higher is better. Every method is measured on the same number of samples per
     feature, so sparse and dense representations can be compared. Only features with at least m
     active samples count: below that the "strongest" would be ties at zero.
 
     Args:
         Z: Features ``(n_samples, n_features)``; strength is ``|z|`` after scaling rows to length 1.
         y: Class numbers ``(n_samples,)``.
-        m: Samples a feature; among equally strong ones the earlier comes first.
+        m: Samples per feature; among equally strong ones the earlier comes first.
         threshold: See :func:`active_mask`.
         n_permutations: Label permutations behind ``null``; 0 leaves it out.
         random_state: Seed or generator.

@@ -51,11 +51,11 @@ class Measurement:
         return self.value
 
     def __format__(self, spec: str) -> str:
-        """The number in a given form, as ``f"{result:.3f}"``; without one, all that there is."""
+        """The number in a given format, as ``f"{result:.3f}"``; without one, the whole result."""
         return format(self.value, spec) if spec else str(self)
 
     def scalars(self) -> dict[str, object]:
-        """Every field that is not an array, by name: what belongs into a table or a JSON file."""
+        """Every field that is not an array, by name: for a table or a JSON file."""
         named = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return {name: entry for name, entry in named.items() if not _holds_array(entry)}
 

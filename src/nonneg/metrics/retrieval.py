@@ -236,7 +236,7 @@ def precision_and_map_at_k(
 
 @dataclass(frozen=True)
 class _Facts:
-    """What a score is to be read with: matches in the gallery a query, and rows of zeros."""
+    """What goes with a score: matches in the gallery per query, and rows of zeros."""
 
     n_relevant: Tensor
     n_zero_rows: int

@@ -1,4 +1,4 @@
-"""SEP_i and SEPIN@k: how much each feature tells that no other does, from InfoNCE."""
+"""SEP_i and SEPIN@k: the information that only one feature holds, from InfoNCE."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ def match_features(
     threshold: float = 0.8,
     active_threshold: float = ACTIVE_THRESHOLD,
 ) -> FeatureMatch:
-    """Each feature of one run with its partner in another, such that the cosines are largest.
+    """Each feature of one run with its partner in another, matched to maximise the cosines.
 
     Alive features are paired one to one (Hungarian method) by the absolute cosine of their columns
     over the same samples; the sign of a signed feature is arbitrary. ``value`` is the mean cosine

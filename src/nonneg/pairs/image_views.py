@@ -78,7 +78,7 @@ class CropSource(Protocol):
         Args:
             indices: Sample numbers ``(n,)``; equal ones follow each other.
             boxes: Top, left, height, width as shares of the image, float ``(n, 4)``.
-            size: Pixels a side of the result.
+            size: Pixels per side of the result.
         """
         ...
 

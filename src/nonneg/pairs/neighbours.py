@@ -1,4 +1,4 @@
-"""Pairs of nearest neighbours by cosine: exact, or of many samples approximate by a library."""
+"""Pairs of nearest neighbours by cosine: exact, or for many samples approximate, by a library."""
 
 import warnings
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def exact_neighbors(vectors: Tensor, rows: Tensor, k: int) -> Tensor:
     return torch.cat(parts)
 
 
-# Faiss: a list has about this many samples; a sample looks into so many of the nearest lists.
+# Faiss: about this many samples per list, and this many of the nearest lists searched.
 _LIST_SIZE = 256
 _N_LISTS = 24
 _SAMPLES_PER_LIST = 32  # to learn the lists from
@@ -71,7 +71,7 @@ def _by_pynndescent(pynndescent: ModuleType) -> Search:
     def search(unit: Tensor, k: int) -> Tensor:
         n_kept = min(max(k, _LEAST_KEPT), len(unit))
         with warnings.catch_warnings():
-            # Where some are not found, the exact search has the last word.
+            # Where some are not found, the exact search decides.
             warnings.filterwarnings("ignore", message="Failed to correctly find n_neighbors")
             index = pynndescent.NNDescent(
                 unit.numpy(), metric="cosine", n_neighbors=n_kept, random_state=0

@@ -68,7 +68,7 @@ class Draws:
         return both.flatten(1)[:, :n]
 
     def integers(self, high: Tensor | int, *, stream: int = 0) -> Tensor:
-        """One whole number in [0, high) a sample, int64 ``(len(indices),)``.
+        """One whole number in [0, high) per sample, int64 ``(len(indices),)``.
 
         Args:
             high: At most 2³¹, for all samples or one for each, ``(len(indices),)``.
@@ -150,7 +150,7 @@ class Pairs(Protocol):
 
 
 def two_views(pairs: Pairs, batch: Batch) -> tuple[Tensor, Tensor]:
-    """What pairs give for a batch, looked at first: rows that do not fit would pair strangers.
+    """The two views of a batch, checked: misaligned rows would pair unrelated samples.
 
     Raises:
         TypeError: For anything but two tensors.
@@ -174,8 +174,8 @@ def two_views(pairs: Pairs, batch: Batch) -> tuple[Tensor, Tensor]:
 class PreparedPairs(Pairs, Protocol):
     """Pairs of which a part is done where the data is read, in a worker process if there are any.
 
-    A ``Pairs`` with a ``prepare`` method is used so: the data set's ``fetch`` is not called, and
-    ``batch.inputs`` is what ``prepare`` returned. Draws are the same in both places.
+    A ``Pairs`` with a ``prepare`` method is used like this: the data set's ``fetch`` is not called,
+    and ``batch.inputs`` is what ``prepare`` returned. Draws are the same in both places.
     """
 
     def prepare(self, data: Data, indices: Tensor, draws: Draws) -> Tensor:

@@ -1,4 +1,4 @@
-"""Pairs that the user knows: edges of a graph, listed pairs, equal labels; or noise."""
+"""Pairs from what the user knows: edges of a graph, listed pairs, equal labels; or from noise."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -109,7 +109,7 @@ def given_pairs(index_pairs: ArrayLike, n_samples: int) -> GraphPairs:
 
 
 class LabelPairs:
-    """Each sample and another one of its class, drawn anew every epoch.
+    """Each sample and another one of its class, drawn again every epoch.
 
     Args:
         labels: Class numbers, whole numbers of any sign ``(n,)``. A sample that is alone in its

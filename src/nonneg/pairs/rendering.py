@@ -21,7 +21,7 @@ from nonneg.pairs.view_settings import ViewPlan, ViewSettings
 
 
 class Buffers(threading.local):
-    """Memory by name, for results that nobody sees; each thread has its own.
+    """Reusable memory by name, for intermediate results; each thread has its own.
 
     An operating system hands out fresh memory page by page, which takes longer than the
     arithmetic on small images. Other devices have allocators that keep memory by themselves.

@@ -29,7 +29,7 @@ PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)]
 
 
 class ViewSettings(Settings):
-    """How a view is made from an image. With no argument, the view is the image.
+    """How a view is made from an image. By default the view is the image.
 
     The order is crop, flip, blur, brightness, contrast, saturation, hue, grey, solarise, and values
     are cut to [0, 1] once, before solarising. torchvision, in the authors' recipe, blurs later,

@@ -1,4 +1,4 @@
-"""The paper's tables, filled with runs made here."""
+"""The paper's tables and studies, filled with our own runs."""
 
 from nonneg.paper.filling import Curve, Filled, RunStore, filled, n_runs, table_title
 from nonneg.paper.tables import PLANS, Arm, Grid, Plan

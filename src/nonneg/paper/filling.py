@@ -31,14 +31,14 @@ class OutOfBudgetError(Exception):
 
 @dataclass(frozen=True)
 class RunStore:
-    """A place for runs, which trains and evaluates what is missing.
+    """A store of runs, which trains and evaluates what is missing.
 
     Args:
         preset: What arms change.
         runs: The folder of all runs, shared by all tables.
         data_dir: Where data sets lie.
         changes: Settings for all arms.
-        may_begin: Asked before something that takes long; False ends the work.
+        may_begin: Called before long work begins; False ends it.
         watch: Told what is being done.
     """
 
@@ -126,7 +126,7 @@ class RunStore:
         return Evaluation.read(folder / EVALUATION_FILES[split]).figures()
 
     def skipped(self, arm: Arm, seed: int, sections: Iterable[str]) -> dict[str, str]:
-        """Which of these sections the test data of an arm's run could not be asked, and why."""
+        """Which of these sections do not apply to the test data of an arm's run, and why."""
         found = Evaluation.read(self.folder(arm, seed) / EVALUATION_FILES["test"])
         return {name: found.skipped[name] for name in sections if name in found.skipped}
 
@@ -171,7 +171,7 @@ def accuracy_curve(history: Sequence[Mapping[str, Any]]) -> Curve:
     """The accuracy over training, from a run's history; empty where none was measured.
 
     Args:
-        history: A record an epoch, with measurements within it where there were some.
+        history: One record per epoch, with any measurements within it.
 
     Example:
         >>> accuracy_curve([{"step": 4, "accuracy": 0.5, "within": [{"step": 2, "accuracy": 0.3}]}])
@@ -186,10 +186,10 @@ def accuracy_curve(history: Sequence[Mapping[str, Any]]) -> Curve:
 
 
 def steps_to_reach(curve: Curve, accuracy: float) -> float | None:
-    """After how many steps an accuracy was first reached, between measurements by a straight line.
+    """The number of steps after which an accuracy was first reached, linearly interpolated.
 
-    None where it never was. Before the first measurement nothing is known: an accuracy that is
-    there already has its step.
+    None where it never was. An accuracy already reached at the first measurement gets its
+    step.
 
     Example:
         >>> steps_to_reach([(10, 0.4), (20, 0.6)], 0.5)
@@ -297,7 +297,7 @@ class Filled:
         tuning: What tuning found, by arm.
         seconds: Spent, by arm, then seed.
         curves: Accuracy over training, by arm, then seed; only of supervised runs.
-        missing: What there was no time or no data for.
+        missing: What was left out for lack of time or data.
         not_measured: Sections that do not apply, and why.
         timed: What the seconds were spent on.
     """
@@ -380,7 +380,7 @@ def n_runs(plan: Plan, n_seeds: int) -> int:
 
 
 def _step_time(history: list[dict[str, Any]]) -> Figure:
-    """Milliseconds a step, in the median epoch: what else ran then weighs less."""
+    """Milliseconds per step, in the median epoch, which other work on the machine disturbs less."""
     ends = [0, *(record["step"] for record in history)]
     each = [
         1000 * record["seconds"] / (end - start)

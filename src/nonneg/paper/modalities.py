@@ -190,7 +190,7 @@ def sides_agree(
     Fit: the cosine of the mean vector of its ten strongest captions with that of all captions of
     its ten strongest images. Over the 300 strongest features that are on for ten images and ten
     captions; chance is one half, and with fewer than two such features it is NaN. Signed features
-    count by size without sign.
+    count by absolute value.
 
     Args:
         Z_images: ``(n_images, d)``.
@@ -226,14 +226,14 @@ def planted_graph(
 ) -> tuple[sparse.csr_array, NDArray[np.float64]]:
     """A graph whose edges are drawn inside communities, and the memberships of its nodes.
 
-    Each node is in one community, every second by chance in another too, half of it in each. Nodes
-    that drew no edge are left out.
+    Each node is in one community; every second one, at random, is in another too, half in each.
+    Nodes that drew no edge are left out.
 
     Args:
-        n_nodes: Before that.
+        n_nodes: Before these are left out.
         n_communities: Columns of the memberships.
         n_edges: Drawn, over all communities.
-        seed: Of all that is drawn.
+        seed: Of all draws.
     """
     rng = np.random.default_rng(seed)
     members = np.zeros((n_nodes, n_communities))
@@ -291,7 +291,7 @@ def filled_modalities(
         runs: Where figures of earlier fits are kept.
         data_dir: Where data sets lie; vectors are in its folder ``vectors``, as
             ``clinc150_train.npy``. A part whose files are absent is left out; the table says so.
-        may_begin: Asked before each fit; False ends the work.
+        may_begin: Called before each fit; False ends the work.
         watch: Told what is being done.
     """
     folder = data_folder(data_dir) / FOLDER
@@ -342,7 +342,7 @@ def _measure(part: Part, folder: Path, signed: bool, seed: int, path: Path) -> N
 
 
 def _digest(part: Part, folder: Path, settings: dict[str, Any]) -> str:
-    """Of all that decides the figures: the part, its settings and its files."""
+    """A digest of all that determines the figures: the part, its settings and its files."""
     files = [digest_of_file(folder / name) for name in part.files]
     text = json.dumps([part.name, settings, files], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -33,7 +33,7 @@ class Arm:
         changes: Settings as ``nonneg train --set`` takes them.
         signed: Whether the transform is taken out: CL, all else equal.
         starts_from: Another arm, whose encoder of the same seed gives the first weights.
-        preset: Another one than that of the table.
+        preset: One other than the table's.
         against: The arm that it is compared with; None means the first of the table.
     """
 
@@ -50,13 +50,13 @@ class Grid:
     """How an arm is tuned: one setting, by steps of one factor, on held-out samples.
 
     The best of three values is taken; while it is at an edge, one more value beyond it is tried,
-    so that every arm gets what suits it and the same care.
+    so that every arm is tuned with the same care.
 
     Args:
         setting: Its key, such as ``optimizer.lr``.
         middle: The value to begin with.
         factor: Between two values.
-        figure: What has to be high, on held-out samples of the first seed.
+        figure: What is maximised, on held-out samples of the first seed.
         section: Of the evaluation that has this figure.
         most: Values in all, at most.
     """

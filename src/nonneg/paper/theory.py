@@ -90,7 +90,7 @@ class RotationStudy:
 
 
 def rotation_study(seed: int) -> RotationStudy:
-    """Posterior features of a world without overlap, turned further and further."""
+    """Posterior features of a world without overlap, rotated by growing angles."""
     rng = np.random.default_rng(seed)
     world = random_world(N_STUDY_SAMPLES, N_CLASSES, rng, concentration=0)
     phi = posterior_features(world)
@@ -268,15 +268,15 @@ class Theory:
 
     Args:
         seeds: Of every study except ``growth``, which has the first only.
-        example: The first seed's world, for the eye.
-        rotation: One study a seed.
-        anchors: One list of seeds a blur.
-        widths: One list of seeds a number of features.
+        example: The first seed's world, for the figure.
+        rotation: One study per seed.
+        anchors: One list of seeds per blur.
+        widths: One list of seeds per number of features.
         starts: For each of ``START_SEEDS`` the matched cosine of one start and of the best of 3.
-        digits: One study a seed.
-        solvers: For each kind of overlap, one outcome a method and seed.
+        digits: One study per seed.
+        solvers: For each kind of overlap, one outcome per method and seed.
         held_out: For each seed the matched cosine over seen and over held-out samples.
-        growth: One outcome a size and method.
+        growth: One outcome per size and method.
     """
 
     seeds: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Filled tables as Markdown that a person reads, and as JSON with every setting."""
+"""Filled tables as Markdown, and as JSON with every setting."""
 
 import re
 import statistics

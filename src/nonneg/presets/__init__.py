@@ -1,4 +1,4 @@
-"""Presets: experiments that come ready-made, one TOML file each, in an NCL and a CL form.
+"""Presets: ready-made experiments, one TOML file each, in an NCL and a CL form.
 
 Listing them needs neither PyTorch nor the packages that train them.
 """

@@ -1,4 +1,4 @@
-"""What people look at: the atlas of features, and figures for papers."""
+"""Reports: the atlas of features, and figures for papers."""
 
 from nonneg.report.assembly import atlas
 from nonneg.report.atlas_data import Atlas, RunInfo, SelectionPoint, Training

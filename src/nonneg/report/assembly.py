@@ -66,7 +66,7 @@ def atlas(
         out: The HTML file; left out, ``atlas.html`` in the run folder or ``Z.html`` beside
             ``Z.npz``. Features in memory need it.
         against: Another method on the same samples, side by side.
-        other_seed: The same method with another seed: which features return?
+        other_seed: The same method with another seed, to show which features return.
         split: The part of a run's data that is shown: ``"test"``, ``"train"`` or ``"held-out"``.
         data: Other data of a run: a file of samples, or the name of a set.
         data_dir: Where data sets lie.
@@ -247,14 +247,14 @@ def _of_run(main: RunSource, against: FeatureSource | None, data: RunData) -> At
 
 
 def _measured_here(method: str, known: Figures, *, has_labels: bool) -> str | None:
-    """Whether the page had to measure readability, for want of an evaluation of it."""
+    """Whether the page had to measure readability because no evaluation has it."""
     if has_readability(known, with_classes=has_labels):
         return None
     return f"Readability of {method} is not from an evaluation: it was measured for this page."
 
 
 def _beside(main: RunSource, against: FeatureSource, data: RunData) -> tuple[RunSource, str]:
-    """The other run, checked to be on the same samples, and a name that tells it apart."""
+    """The other run, checked to be on the same samples, and a distinct name."""
     folder = _run_folder(against)
     if folder is None:
         who = path_of(against) or "against"
@@ -299,7 +299,7 @@ def _with_other_seed(
 def _not_only_another_seed(
     main: RunSource | FeatureSet, other: RunSource | FeatureSet
 ) -> str | None:
-    """What else differs where only the seed should; None where nothing is known to."""
+    """What differs besides the seed; None where nothing is known to."""
     if isinstance(main, RunSource) and isinstance(other, RunSource):
         found = [key for key, _, _ in differences(main.run.recipe(), other.run.recipe())]
         return f"; it differs by {', '.join(found)}." if found else None

@@ -14,7 +14,7 @@ from nonneg.report.samples import Samples, as_matrix, finite_rows, rows_of
 
 @dataclass(frozen=True)
 class SelectionPoint:
-    """How much is kept with some of the features.
+    """The performance of a selection of features.
 
     Args:
         task: ``"probe"``, ``"retrieval"`` or ``"transfer"``.

@@ -18,7 +18,7 @@ from nonneg.report.page import packed_array
 from nonneg.report.samples import Samples, random_draw
 from nonneg.rows import unit_rows
 
-# Every caption is held against every sample, so that time grows with the square.
+# Every caption is compared with every sample, so that time grows with the square.
 _MAX_SAMPLES = 5000
 _BLOCK = 512
 _K = 10
@@ -28,7 +28,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """How well two kinds of samples fit that share d features.
+    """How well two kinds of samples that share d features fit each other.
 
     Args:
         agreement: Cosine of each feature over captions with the same feature over the samples

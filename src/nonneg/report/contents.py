@@ -34,7 +34,7 @@ class Activations:
         starts: Where row i begins, ``(n + 1,)``.
         columns: Features, rising within a row ``(n_entries,)``.
         values: Signed strength times ``SCALE``, never 0 ``(n_entries,)``.
-        kept_a_row: Only so many of the strongest entries of a row are there; None if all are.
+        kept_a_row: Only so many of the strongest entries of a row are kept; None if all are.
     """
 
     starts: NDArray[np.int32]
@@ -136,7 +136,7 @@ def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dic
 
 
 def feature_table(facts: FeatureFacts, names: Sequence[str]) -> dict[str, Any]:
-    """What the grid and the pages of single features need of each feature."""
+    """The data of each feature for the grid and the pages of single features."""
     classes, counts = _commonest(facts.class_counts)
     return {
         "names": list(names),
@@ -157,7 +157,7 @@ def feature_table(facts: FeatureFacts, names: Sequence[str]) -> dict[str, Any]:
 
 
 def top_table(facts: FeatureFacts, names: Sequence[str], n_top: int = 12) -> dict[str, Any]:
-    """What a comparison needs of the features of another run: no activations, only the top."""
+    """The data of another run's features for a comparison: no activations, only the top."""
     return {
         "names": list(names),
         "expected": packed_array(facts.expected, "float32"),
@@ -174,7 +174,7 @@ def space(
     rank: metrics.EffectiveRank,
     selection: Mapping[str, Sequence[SelectionPoint]],
 ) -> dict[str, Any]:
-    """How features lie to each other: partners, heat map, map, spectrum, selection."""
+    """The geometry of the features: partners, heat map, map, spectrum, selection."""
     strongest = np.argsort(-facts.expected, kind="stable")
     alive = strongest[facts.n_active[strongest] > 0]
     which = alive[:MAX_COSINES]

@@ -116,7 +116,7 @@ def _fill(
     labels: IntArray | None,
     place: IntArray,
 ) -> None:
-    """Put what is known of one feature, given its strength for each sample, into the arrays."""
+    """Fill the arrays for one feature, given its strength for each sample."""
     facts.expected[j] = strength.mean(dtype=np.float64)
     on = np.flatnonzero(strength > ACTIVE_THRESHOLD)
     facts.n_active[j] = len(on)

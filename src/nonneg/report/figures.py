@@ -41,7 +41,7 @@ def montage(
         images: uint8 or [0, 1] ``(n, c, h, w)``.
         columns: For each method its features ``(n, d)``; one block of columns each.
         n_features: Rows.
-        n_top: Samples a row.
+        n_top: Samples per row.
     """
     figure = Drawing(figsize=(0.55 * n_top * len(columns), 0.58 * n_features + 0.6), dpi=150)
     axes = figure.subplots(1, len(columns), squeeze=False)[0]
@@ -159,7 +159,7 @@ def property_bars(by_method: Mapping[str, Figures]) -> Drawing:
 
 
 def selection_curve(points: Sequence[SelectionPoint]) -> Drawing:
-    """What is kept with some of the features, one panel per task, one line per ranking.
+    """The performance of selected features, one panel per task, one line per ranking.
 
     Args:
         points: At least one; random choices have a bar of one standard deviation.
@@ -313,7 +313,7 @@ def _methods(atlas: Atlas) -> dict[str, FeatureLike]:
 
 
 def _ordered(Z: FeatureLike) -> np.ndarray:
-    """Cosines of the most expected alive features, alike ones side by side."""
+    """Cosines of the most expected alive features, similar ones side by side."""
     facts = feature_facts(Z, n_top=1)
     order = np.argsort(-facts.expected, kind="stable")
     cosines = column_cosines(Z, order[facts.n_active[order] > 0][:_N_CORRELATED])

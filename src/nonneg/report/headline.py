@@ -1,4 +1,4 @@
-"""The headline of an atlas: readability and accuracies, each beside what chance would give."""
+"""The headline of an atlas: readability and accuracies, each beside the level of chance."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,7 +65,7 @@ def headline(
     rank: metrics.EffectiveRank | None = None,
     known: Figures | None = None,
 ) -> Figures:
-    """Readability of features; what labels and a reference allow only where these are given.
+    """Readability of features; figures that need labels or a reference only where these are given.
 
     Args:
         Z: Features ``(n, d)``.

@@ -1,4 +1,4 @@
-"""A run as the source of an atlas: features of its data, what was trained, and its history."""
+"""A run as the source of an atlas: its features, settings and history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class RunSource:
 
     @property
     def part(self) -> PartOf | None:
-        """Which samples of a larger set these are; None where they are a set of their own."""
+        """The numbers of the samples within a larger set; None where they are a whole set."""
         whole = self.data
         rows = torch.arange(len(whole))
         while isinstance(whole, Subset):
@@ -189,7 +189,7 @@ class RunSource:
         return found.figures(), None
 
     def _tested(self) -> dict[str, Any]:
-        """What an evaluation on these samples says of them."""
+        """The figures of an evaluation on these samples."""
         counts: dict[str, Any] = {"name": self.data.name, "n_samples": len(self.data)}
         if self.source is not None and is_own_file(self.source):
             counts["digest"] = digest_of_file(Path(self.source).expanduser())

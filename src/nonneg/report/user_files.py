@@ -247,7 +247,7 @@ _SHOWN = ("labels", "class_names", "texts", "images", "ids", "numbers")
 
 
 def with_extras(samples: Samples, extras: Extras, part: PartOf | None = None) -> Samples:
-    """The samples with what else is known of them, which wins over what they had.
+    """The samples with further facts about them, which replace those they had.
 
     Args:
         samples: What is shown.

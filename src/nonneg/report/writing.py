@@ -99,7 +99,7 @@ def names_by_words(
 
 
 def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
-    """Sentences that say what the page cannot show, or shows in another way, and why.
+    """Sentences on what the page cannot show, or shows differently, and why.
 
     Args:
         atlas: What was asked for.

@@ -58,7 +58,7 @@ class ComparedFigure:
         spreads: By group; None where no run of the group has the figure.
         differences: By group, against the first; None where there are no pairs.
         winner: The group that is significantly better than the first, or the first where it
-            is significantly better than all others; None where the spread does not allow a word.
+            is significantly better than all others; None where the spread allows no decision.
         nulls: By group, what chance gives, such as permuted labels, in the mean over seeds; None
             where the figure has none.
     """
@@ -187,7 +187,7 @@ class Comparison:
 
     @property
     def fewest_pairs(self) -> int:
-        """Of all figures that a group and the first one have both, the fewest seeds in common."""
+        """The fewest seeds shared by a group and the first one, over all figures of both."""
         first, *others = (group.name for group in self.groups)
         pairs = (
             0 if (difference := row.differences[name]) is None else difference.n

@@ -97,7 +97,7 @@ def _encoded(
     batch_size: int,
     watch: Watch,
 ) -> tuple[Data, Encoded, str | None]:
-    """The samples, what the encoder says of them, and a note; all processes have to call it."""
+    """The samples, their encoding, and a note; all processes have to call it."""
     encoder = run_encoder(run)
     split = split or ("test" if source in data.names() else "train")
     split = "test" if split == "val" else split  # as folders of images may call it
@@ -116,12 +116,12 @@ def _encoded(
 
 
 def _fitted_features(run: Path, vectors: VectorData, watch: Watch) -> Iterator[NDArray[np.float32]]:
-    """What ``NCL.transform`` gives, some samples at a time."""
+    """What ``NCL.transform`` gives, part by part."""
     # Imported on use: scikit-learn takes a third of the time of all imports.
     from nonneg.estimators.inputs import check_finite
     from nonneg.estimators.ncl import NCL
 
-    # The device of the fit may not be here.
+    # The device of the fit may not exist here.
     ncl = NCL.load(run).set_params(sparse_output=False, device="auto")
     check_finite(vectors.vectors)
     step = max(1, _PART_ENTRIES // max(*vectors.sample_shape, ncl.encoder_.n_features))

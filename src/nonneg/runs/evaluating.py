@@ -23,10 +23,10 @@ _FINE_TUNE_FOLDERS = {"test": "fine-tune", "held-out": "fine-tune-held-out"}
 # How long a measured section waits for another evaluation to write its own.
 _SECONDS_TO_WRITE = 60.0
 
-# The sections that look at views of images.
+# The sections that use views of images.
 _OF_VIEWS = {"sepin", "fine_tune"}
 
-# What a run that was fitted to vectors cannot be asked.
+# Sections that do not apply to a run fitted to vectors.
 _NOT_OF_FITS = {
     "sepin": "a fitted run has no two views of a sample",
     "fine_tune": "a fitted run has no network below its features to train on",
@@ -138,7 +138,7 @@ def _counts(subject: Subject) -> dict[str, Any]:
 
 
 def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
-    """What the file holds about these weights; nothing where it is about earlier ones.
+    """The evaluation in the file if it is of these weights; an empty one if it is of earlier ones.
 
     Raises:
         ValueError: If it is about these weights on other data, which would be lost.
@@ -160,7 +160,7 @@ def _taken_up(path: Path, model: str, counts: dict[str, Any]) -> Evaluation:
 
 
 def _merge(path: Path, evaluation: Evaluation, measured: Iterable[str]) -> None:
-    """Take in what other processes have written to the file since, but for what was measured here.
+    """Take over what other processes have since written to the file, except what was measured here.
 
     To be called under the lock of the run folder, and followed by writing.
     """
@@ -176,7 +176,7 @@ def _merge(path: Path, evaluation: Evaluation, measured: Iterable[str]) -> None:
 
 
 def _differ(before: dict[str, Any] | None, now: dict[str, Any]) -> bool:
-    """Whether two sets are not the same; of sets without a digest, name and size have to do."""
+    """Whether two sets differ: by digest, or without one by name and size."""
     if before is None:
         return True
     both = before.keys() & now.keys()

@@ -30,8 +30,8 @@ class DataSettings(Settings):
     """What is learnt from."""
 
     name: str
-    """A known name, or the path of an npy or npz file or of a folder of images; one that is not
-    whole starts at the folder that the command is called in."""
+    """A known name, or the path of an npy or npz file or of a folder of images; relative paths
+    start at the working directory."""
     n_train: int | None = Field(default=None, ge=2)
     """Train on at most this many samples, drawn at random once and for all; all where absent."""
     held_out: int = Field(default=1000, ge=0)
@@ -40,7 +40,7 @@ class DataSettings(Settings):
     """Of the views, for folders of images; other sets keep their own size."""
 
     def anywhere(self) -> Self:
-        """The same data with a whole path, so that a run finds it from every folder."""
+        """The same data with an absolute path, so that a run finds it from every folder."""
         path = Path(self.name).expanduser()
         if self.name in data.names() or not path.exists():
             return self
@@ -55,7 +55,7 @@ class Experiment(TrainConfig):
     reads: Literal["hidden", "features"] = "hidden"
     """Of a supervised task: whether the classifier sits on the backbone or on the projector."""
     start: str | None = None
-    """A folder with an encoder whose weights are the first ones: fine-tuning."""
+    """A folder with an encoder whose weights training starts from: fine-tuning."""
     data: DataSettings
     encoder: EncoderSettings
     views: ViewSettings
@@ -120,7 +120,7 @@ def load_split(settings: DataSettings, split: str, data_dir: str | Path | None =
 
 
 def file_digest(settings: DataSettings) -> str | None:
-    """SHA-256 of the file of one's own that is the data; None for named sets and folders."""
+    """SHA-256 of the user's data file; None for named sets and folders."""
     if not data.is_own_file(settings.name):
         return None
     return digest_of_file(Path(settings.name).expanduser())
@@ -162,7 +162,7 @@ def run_experiment(
     resume: bool = False,
     console: Console | None = None,
 ) -> TrainResult:
-    """Train what an experiment describes, into a run folder; what is there already is only read."""
+    """Train what an experiment describes, into a run folder; a finished run is only read."""
     experiment = experiment.model_copy(update={"data": experiment.data.anywhere()})
     samples, held_out = training_data(experiment.data, data_dir)
     encoder = build_encoder(experiment, samples.sample_shape)

@@ -1,4 +1,4 @@
-"""Fits of vectors as runs: fitted, then put into a folder whole."""
+"""Fits of vectors as runs: fitted first, then written to a folder as a whole."""
 
 import time
 import warnings
@@ -50,7 +50,7 @@ class FittedRun:
 def fit_run(
     experiment: VectorExperiment, *, out: str | Path, machine: dict[str, Any] | None = None
 ) -> FittedRun:
-    """Fit what an experiment describes, into a run folder; what is there already is only read.
+    """Fit what an experiment describes, into a run folder; a finished run is only read.
 
     Args:
         experiment: From :func:`nonneg.runs.vector_fits.vector_experiment`.
@@ -104,7 +104,7 @@ def fit_run(
 
 @contextmanager
 def _claim(folder: RunFolder, settings: dict[str, Any]) -> Iterator[None]:
-    """The folder made this run's, under its lock; given back where the fit fails and it was new."""
+    """The folder, claimed for this run under its lock; a new one is removed if the fit fails."""
     was_there = (folder.path / RUN_FILE).exists()
     folder.claim(settings, resume=True)
     try:
@@ -116,7 +116,7 @@ def _claim(folder: RunFolder, settings: dict[str, Any]) -> Iterator[None]:
 
 
 def _history(ncl: "NCL", n_train: int, seconds: float) -> list[dict[str, Any]]:
-    """The estimator's records with passes over the data, as other runs count; at the end more."""
+    """The estimator's records, counted in epochs as in other runs; the last has more figures."""
     batch_size = min(ncl.batch_size, n_train)
     records = [
         {"epoch": round(record["step"] * batch_size / n_train, 3), **record}

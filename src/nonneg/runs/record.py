@@ -1,4 +1,4 @@
-"""What a run folder says of itself: its settings, its encoder, and the data it is measured on."""
+"""The record of a run: its settings, its encoder, and the data it is measured on."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from nonneg.settings import Settings
 from nonneg.training.run_folder import REMEDY, RUN_FILE, read_record, what_counts
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
-# What every run says of itself, however it was made.
+# What every run records, however it was made.
 _ALWAYS = {"encoder": "nonnegative", "loss": "name"}
 
 
@@ -43,13 +43,13 @@ class RunRecord:
 
     @property
     def fit(self) -> VectorExperiment | None:
-        """What ``nonneg fit`` was told; None for other runs."""
+        """The settings of ``nonneg fit``; None for other runs."""
         is_fit = self.settings.get("task") == "fit"
         return self._read(VectorExperiment, self.settings) if is_fit else None
 
     @property
     def knows_data(self) -> bool:
-        """Whether it says what it learnt from; one that ``nonneg.train`` made does not."""
+        """Whether it names its training data; one made by ``nonneg.train`` does not."""
         return "data" in self.settings
 
     @property
@@ -63,7 +63,7 @@ class RunRecord:
         return method(self.settings).upper()
 
     def check_unchanged(self, data: DataSettings) -> None:
-        """Raise a sentence if the file that the run learnt from is not what it was."""
+        """Raise ``ValueError`` if the file that the run learnt from has changed."""
         if self.data_digest is not None and file_digest(data) not in (None, self.data_digest):
             raise ValueError(
                 f"{data.name} has changed since the run was trained on it; train again, or name "
@@ -77,9 +77,9 @@ class RunRecord:
             raise ValueError(f"{self.folder / RUN_FILE}: {error}") from error
 
     def recipe(self) -> dict[str, Any]:
-        """All settings that decide the result, but the seed: equal for runs of one group.
+        """All settings that determine the result except the seed: equal for runs of one group.
 
-        Without those that are off: a run that was made before a setting existed has none of it.
+        Settings that are off are left out: runs made before a setting existed do not have it.
         """
         return {k: v for k, v in _without_absent(what_counts(self.settings)).items() if k != "seed"}
 
@@ -115,7 +115,7 @@ def read_run(folder: str | Path) -> RunRecord:
 
 
 def check_is_described(folder: str | Path) -> None:
-    """Raise a sentence with what to do in Python, if an encoder stands on a module of one's own."""
+    """Raise an error with the remedy in Python if the backbone is a module of the user's own."""
     path = Path(folder) / CONFIG_FILE
     config = read_json(path) if path.is_file() else None
     settings = config.get("settings") if isinstance(config, dict) else None
@@ -129,7 +129,7 @@ def check_is_described(folder: str | Path) -> None:
 
 
 def is_fitted(folder: str | Path) -> bool:
-    """Whether a folder holds a fitted estimator, rather than an encoder alone or nothing."""
+    """Whether a folder holds a fitted estimator, and not an encoder alone or nothing."""
     path = Path(folder) / CONFIG_FILE
     config = read_json(path) if path.is_file() else None
     return isinstance(config, dict) and "estimator" in config
@@ -156,7 +156,7 @@ TRANSFER_TARGETS = {
     "cifar10": "cifar100",
     "cifar100": "cifar10",
 }
-# What is said of a run that nonneg.train made.
+# The message for a run made by nonneg.train.
 _FROM_PYTHON = (
     "was trained from Python and does not say on what data; name a set with both splits with "
     "--data, or measure it in Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
@@ -172,7 +172,7 @@ def run_data(
     split: str = "test",
     data_dir: str | Path | None = None,
 ) -> tuple[Data, Data]:
-    """What probes learn from and what figures are about.
+    """The training set of probes, and the test set that figures are measured on.
 
     Args:
         run: Trained or fitted.
@@ -222,7 +222,7 @@ def _of_source(
 
 
 def _check_tested(run: RunRecord, settings: DataSettings) -> None:
-    """Raise a sentence with what to ask for instead, if the data of a run has no test split."""
+    """Raise an error that names the alternatives if the data of a run has no test split."""
     path = Path(settings.name).expanduser()
     is_folder = settings.name not in data.names() and path.is_dir()
     if data.is_own_file(settings.name) or (is_folder and not has_split(path, "test")):

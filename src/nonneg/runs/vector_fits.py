@@ -30,16 +30,16 @@ _FILES = {
 
 
 class VectorFiles(Settings):
-    """Where the data of a fitted run lies, as whole paths."""
+    """Where the data of a fitted run lies, as absolute paths."""
 
     vectors: str
     """What is learnt from."""
     column: str | None = None
     """The array or column that holds the vectors; found where absent."""
     labels: str | None = None
-    """One a vector, where the file of vectors has none beside."""
+    """One per vector, where the file of vectors has none."""
     test: str | None = None
-    """Vectors to measure on; where absent, a share of the others is kept out for it."""
+    """Vectors to measure on; where absent, a share of the others is held out."""
     test_labels: str | None = None
     """Those of the test vectors."""
     test_share: float = Field(default=0.1, ge=0, lt=1)
@@ -49,11 +49,11 @@ class VectorFiles(Settings):
     index_pairs: str | None = None
     """Which samples belong together, as pairs of their numbers."""
     digests: dict[str, str] = Field(default_factory=dict)
-    """SHA-256 of each file, so that a run never speaks of other data than its own."""
+    """SHA-256 of each file, so that a run is never measured on changed files."""
 
     @classmethod
     def at(cls, **given: Any) -> Self:  # noqa: ANN401
-        """The files of a command line: paths made whole, digests taken.
+        """The files of a command line: absolute paths, with digests.
 
         Raises:
             OSError: One of them is not there, or a folder.
@@ -64,7 +64,7 @@ class VectorFiles(Settings):
         return files.model_copy(update={"digests": digests})
 
     def check_unchanged(self) -> None:
-        """Raise a sentence for the first file that is gone or is not what it was."""
+        """Raise an error for the first file that is missing or has changed."""
         for key, digest in self.digests.items():
             path = _whole(getattr(self, key), key)
             if digest_of_file(path) != digest:
@@ -78,7 +78,7 @@ class VectorExperiment(Settings):
     """All settings of a fitted run. What it shares with trained runs has the same names there."""
 
     task: Literal["fit"] = "fit"
-    """What tells it from trained runs."""
+    """Tells it from trained runs."""
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Of the fit."""
     data: VectorFiles
@@ -165,13 +165,13 @@ class LearntFrom(NamedTuple):
 
 
 def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
-    """The set to learn from and the one to measure on; None where nothing was kept for that.
+    """The training set and the test set; None where nothing was held out.
 
     Without a test file, a fixed random share of the vectors, at most 10,000, is kept out of the
     first set.
 
     Raises:
-        ValueError: If files do not fit each other, or hold what is no number.
+        ValueError: If files do not fit each other, or hold entries that are not numbers.
     """
     whole = read_vectors(files.vectors, column=files.column)
     test = read_vectors(files.test, column=files.column) if files.test else None
@@ -191,7 +191,7 @@ def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
 
 
 def check_pairs(pairs: str, files: VectorFiles, train: Data) -> None:
-    """Raise a sentence with the option to add or to leave out, unless all that pairs need is there.
+    """Raise an error that names the option to add or leave out, unless pairs have all they need.
 
     Args:
         pairs: What belongs together, see :class:`nonneg.NCL`.
@@ -274,7 +274,7 @@ def _with_labels(
 
 
 def _are_strangers(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    """Whether one side has words, the other numbers, and no class is in both."""
+    """Whether one side has words, the other numbers, and they share no class."""
     if (first.dtype.kind == "U") == (second.dtype.kind == "U"):
         return False
     return not set(map(str, first)) & set(map(str, second))

@@ -42,7 +42,7 @@ def epoch_batches(
 
 
 def check_batch(n_samples: int, settings: LoopSettings, *, n_ranks: int) -> None:
-    """Raise a clear error unless the data fills one step and the processes can share a batch."""
+    """Raise an error unless the data fills one step and a batch divides among the processes."""
     if n_samples < settings.batch_size:
         raise ValueError(
             f"the data has {n_samples} samples, fewer than training.batch_size = "
@@ -61,7 +61,7 @@ def check_batch(n_samples: int, settings: LoopSettings, *, n_ranks: int) -> None
 
 
 class _Failure(NamedTuple):
-    """What went wrong in a worker, which would bury the sentence in its traceback."""
+    """What went wrong in a worker, whose traceback would bury the message."""
 
     kind: type[Exception]
     sentence: str

@@ -58,7 +58,7 @@ def save_checkpoint(
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what a killed process left of a checkpoint; a fresh one may still be being written."""
+    """Remove partial checkpoints of killed processes; a recent one may still be in progress."""
     for path in folder.glob(".step-*"):
         if time.time() - path.stat().st_mtime > _FRESH_SECONDS:
             path.unlink(missing_ok=True)
@@ -67,10 +67,10 @@ def clear_leftovers(folder: Path) -> None:
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: Optimizer, *, say: Callable[[str], None]
 ) -> Position | None:
-    """Put model and optimiser back as they were, and give the position.
+    """Restore model and optimiser, and return the position.
 
-    Tries the newest checkpoint first; one that is cut short or damaged is named and the one
-    before it used. None where the folder has no checkpoint.
+    Tries the newest checkpoint first; a truncated or damaged one is reported and the one before it
+    is used. None where the folder has no checkpoint.
 
     Raises:
         ValueError: If there are checkpoints and none can be read.

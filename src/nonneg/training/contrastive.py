@@ -1,4 +1,4 @@
-"""Training by contrast: two views, their features, the loss; with a queue of keys or without."""
+"""Contrastive training: two views, their features, the loss; with or without a queue of keys."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from nonneg.training.upkeep import can_be_tight
 
 
 class Contrastive:
-    """An encoder that learns from pairs: CL or NCL, as its transform says.
+    """An encoder that learns from pairs: CL or NCL, depending on its transform.
 
     Args:
         encoder: What learns.
@@ -153,7 +153,7 @@ class Contrastive:
 def described(views: object) -> dict[str, Any]:
     """The name of a ``Pairs`` or of a function or method, and its settings if it has some.
 
-    Settings are a pydantic model or a mapping; of a value that JSON does not have its type is kept.
+    Settings are a pydantic model or a mapping; of a value that JSON cannot hold, the type is kept.
     """
     settings = getattr(owner(views), "settings", None)
     name = getattr(views, "__qualname__", type(views).__qualname__)
@@ -199,7 +199,7 @@ class EncoderWithQueue(nn.Module):
 
     @torch.no_grad()
     def follow(self, momentum: float) -> None:
-        """Move the slow copy a little towards the encoder; statistics of batches are its own."""
+        """Move the slow copy a little towards the encoder; its batch statistics are its own."""
         for slow, fast in zip(self.slow.parameters(), self.encoder.parameters(), strict=True):
             slow.lerp_(fast.to(slow), 1 - momentum)
 
@@ -256,7 +256,7 @@ class MomentumQueue(Contrastive):
 
     @property
     def _alike(self) -> tuple[Encoder, ...]:
-        """A feature that starts anew has to do so in the keys too, or it dies again."""
+        """A feature that is re-initialised must be so in the keys too, or it dies again."""
         return (self.encoder, self.both.slow)
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
@@ -288,15 +288,15 @@ def train(
     console: Console | None = None,
     **settings: Any,  # noqa: ANN401
 ) -> TrainResult:
-    """Train an encoder in place, and leave it with its history in a run folder.
+    """Train an encoder in place, and save it with its history in a run folder.
 
     The folder gets ``run.json`` (settings), ``history.jsonl`` (one line per epoch), ``checkpoints``
     (the last two), and at the end ``config.json`` and ``model.safetensors``: the encoder.
 
     Args:
         encoder: What learns. With the identity as its transform, this is ordinary CL.
-        data: To learn from: a data set, or bare samples ``(n, *sample_shape)``. Labels are only
-            measured, and learnt from by the supervised contrastive loss alone.
+        data: The training set, or bare samples ``(n, *sample_shape)``. Labels serve measurements;
+            only the supervised contrastive loss learns from them.
         pairs: Which two views belong together.
         config: Loss, optimiser, schedule and machine; all defaults where absent.
         out: The run folder. One that holds another run is refused.

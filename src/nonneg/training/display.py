@@ -1,4 +1,4 @@
-"""What a run shows and where it logs: progress, loggers, Ctrl-C."""
+"""Progress, loggers, and the handling of interrupts."""
 
 import signal
 import threading
@@ -125,7 +125,7 @@ def log(made: "list[Logger]", record: dict[str, Any]) -> None:
 
 
 class Interruption:
-    """Remembers that SIGINT or SIGTERM came instead of dying of it; a second one kills as usual.
+    """Records SIGINT or SIGTERM instead of ending the process; a second one ends it as usual.
 
     Example:
         >>> with Interruption() as interruption:

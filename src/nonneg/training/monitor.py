@@ -18,7 +18,7 @@ MIN_ALIVE = 0.02
 
 
 def measurements(features: Tensor, labels: Tensor | None) -> dict[str, Any]:
-    """What the history says of some features, by the keys of :mod:`nonneg.metrics.figures`.
+    """The figures of some features for the history, by the keys of :mod:`nonneg.metrics.figures`.
 
     Args:
         features: Of held-out samples, ``(n, d)``.
@@ -85,7 +85,7 @@ def collapse_warning(
     Args:
         record: With ``zero_row_rate`` and ``alive_features``, and ``progress_rate`` if known.
         n_features: Alive and dead together.
-        max_on_rate: Of the run; features may have been limited to too little.
+        max_on_rate: Of the run; the cap on features may be too low.
         can_be_normed: Whether the projector has inner layers without batch normalisation.
     """
     if record["zero_row_rate"] > MAX_ZERO_ROWS:

@@ -46,7 +46,7 @@ def launched_fabric(settings: LoopSettings) -> "Fabric":
 
 
 def _join_this_attempt() -> None:
-    """Meet the other processes of this start, not what a killed one left behind.
+    """Join the other processes of this start, not the remains of a killed one.
 
     torchrun's store outlives a restart, and gloo would find addresses of the dead in it. Fabric
     takes over a group that is already there. On GPUs NCCL is left to Fabric.

@@ -1,4 +1,4 @@
-"""Run folders: whose they are, what they hold, and the lock that lets one process write.
+"""Run folders: what they hold, and the lock that lets only one process write.
 
 The kernel holds the lock and releases it when the process ends, even by SIGKILL; a lock file that
 was left behind locks nothing. What it says, the number and the host of a process, is for people.
@@ -39,9 +39,9 @@ _held: set[int] = set()
 
 @contextmanager
 def locked(folder: Path, *, wait: float = 0.5) -> Iterator[None]:
-    """Let nobody else write to a run folder for the length of the block.
+    """Keep other processes from writing to a run folder inside the block.
 
-    On a file system without locks, as some clusters have it, nobody is kept out.
+    On a file system without locks, as on some clusters, no process is kept out.
 
     Args:
         folder: Made where it is missing, and then removed after the block if it is still empty.
@@ -66,7 +66,7 @@ def locked(folder: Path, *, wait: float = 0.5) -> Iterator[None]:
 
 
 def _acquired(folder: Path, *, deadline: float) -> int:
-    """A handle of the lock file, which is locked."""
+    """An open handle of the locked lock file."""
     while True:
         handle = _opened(folder, deadline=deadline)
         is_mine = False
@@ -148,7 +148,7 @@ def _holder(handle: int) -> str:
 
 
 def _release(handle: int, path: Path) -> None:
-    """Remove the lock file and let go of it, so that nobody can lock a file that is gone."""
+    """Remove the lock file and release it, so that no process can lock a removed file."""
     if sys.platform != "win32" and _is_at(handle, path):
         path.unlink(missing_ok=True)
     os.close(handle)
@@ -194,18 +194,18 @@ class RunFolder:
     def claim(
         self, settings: dict[str, Any], *, resume: bool, data_digest: str | None = None
     ) -> None:
-        """Make the folder this run's, or check that it already is.
+        """Claim the folder for this run, or check that it already belongs to it.
 
-        Whoever goes on to write there calls it within :func:`nonneg.training.run_folder.locked`.
+        Call it, and write to the folder, within :func:`nonneg.training.run_folder.locked`.
 
         Args:
-            settings: All that decides the result, as plain values.
+            settings: All that determines the result, as plain values.
             resume: Whether a run with the same settings may be continued.
             data_digest: Of the file that the data comes from; None where it is no file.
 
         Raises:
             FileExistsError: If the folder holds something else, or this run and ``resume`` is off,
-                or if the run began with other data.
+                or if the run was started with other data.
         """
         if not (self.path / RUN_FILE).exists():
             self._check_empty()
@@ -238,7 +238,7 @@ class RunFolder:
             )
 
     def write_history(self, history: list[dict[str, Any]]) -> None:
-        """Write one JSON object a line, the whole file at once."""
+        """Write one JSON object per line, the whole file at once."""
         lines = "".join(json.dumps(record) + "\n" for record in history)
         write_bytes(self.path / HISTORY_FILE, lines.encode())
 
@@ -289,7 +289,7 @@ def _record(line: bytes, place: str) -> dict[str, Any]:
 
 
 def what_counts(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a run without those that only say where it happens."""
+    """The settings of a run without those of the machine."""
     loop = settings.get("training", {})
     return {
         **settings,

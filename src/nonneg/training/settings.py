@@ -37,7 +37,8 @@ class LossSettings(Settings):
     queue_size: int = Field(default=4096, ge=2)
     """Of queue: how many keys of earlier batches are the negatives."""
     momentum: float = Field(default=0.99, ge=0, lt=1)
-    """Of queue: how much of itself the slow copy that makes the keys keeps at each step."""
+    """Of queue: the share of its weights that the slow copy, which makes the keys, keeps at each
+    step."""
 
 
 class OptimizerSettings(Settings):
@@ -61,21 +62,21 @@ class LoopSettings(Settings):
     former_names: ClassVar[Mapping[str, str]] = {"anchor_at": "reinit_at"}
 
     epochs: int = Field(default=20, ge=1)
-    """How often every sample is seen, in two views each."""
+    """How often every sample is seen, each time in two views."""
     batch_size: int = Field(default=256, ge=2)
     """Pairs that see each other as negatives, over all processes together."""
     warmup_epochs: float = Field(default=1.0, ge=0)
     """Linear from zero to the peak; cosine to zero afterwards."""
     revive: bool = True
-    """Whether features that are off for all of 4,096 views start anew, each at a view drawn by
-    chance; looked at four times until two thirds of the steps, and done if more than 5 % are dead.
-    Not for signed features, which are never off, nor with a gate, nor in supervised tasks; after
-    reinit_at only."""
+    """Whether dead features, off for all of 4,096 views, are re-initialised, each at a view drawn
+    at random; checked four times during the first two thirds of the steps, and done if more than
+    5 % are dead. Not for signed features, which are never off, nor with a gate, nor in supervised
+    tasks; after reinit_at only."""
     reinit_at: float = Field(default=0.0, ge=0, lt=1)
-    """After this share of the steps every feature starts anew, at a view of its own drawn by
-    chance (as far as the views of an epoch go), on for 5 % of them: what the backbone has learnt by
-    then decides where. 0: never. Only for relu and rep_relu, and not with a gate nor in supervised
-    tasks; queue refuses it."""
+    """After this share of the steps every feature is re-initialised at a view of its own, drawn at
+    random (as far as the views of an epoch go), and on for 5 % of them: what the backbone has
+    learnt by then decides where. 0: never. Only for relu and rep_relu, and not with a gate nor in
+    supervised tasks; queue refuses it."""
     max_on_rate: float = Field(default=1.0, gt=0, le=1)
     """After the last step, thresholds are raised until no feature is on for more than this share of
     4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.
@@ -87,12 +88,12 @@ class LoopSettings(Settings):
     least as many features as that layer has inputs. Only for relu, rep_relu and identity, and not
     with a gate nor in supervised tasks."""
     clip_norm: float | None = Field(default=None, gt=0)
-    """Gradients longer than this, over all weights together, are shortened to it."""
+    """Gradients whose norm over all weights is larger are scaled down to it."""
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients are averaged for one step; each keeps its own negatives."""
     chunk_size: int | None = Field(default=None, ge=2)
-    """Most views that go through the encoder at once (in each process). The loss is that of the
-    whole batch and so is its gradient, in the memory of a chunk and for one more forward pass;
+    """The most views that go through the encoder at once (in each process). Loss and gradient are
+    those of the whole batch, with the memory of one chunk and at the cost of one more forward pass;
     batch normalisation then takes its statistics over a chunk. Absent: the whole batch at once."""
     accelerator: str = "auto"
     """cpu, gpu, or another of Lightning Fabric's; auto takes the best there is."""
@@ -103,7 +104,7 @@ class LoopSettings(Settings):
     precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
     """Of the arithmetic; bf16-mixed is for accelerators."""
     compile: bool = False
-    """Whether torch.compile makes kernels for the network; worth its minutes on long runs only."""
+    """Whether to use torch.compile, which takes minutes and pays off on long runs only."""
     n_workers: int = Field(default=0, ge=0)
     """Processes that read and decode files; 0 reads in the training process."""
     checkpoint_every: int | None = Field(default=None, ge=1)
@@ -117,7 +118,7 @@ class LoopSettings(Settings):
 
 
 class TrainConfig(Settings):
-    """All that ``nonneg.train`` can be told."""
+    """All settings of ``nonneg.train``."""
 
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Of the initial weights, the order of the samples and the views."""

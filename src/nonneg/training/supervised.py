@@ -25,7 +25,7 @@ READS = ("hidden", "features")
 
 
 class Classifier(nn.Module):
-    """Samples in, a score for each class out.
+    """An encoder with a linear head: a score for each class.
 
     Args:
         encoder: Learns with the head; the module itself is used, not a copy.
@@ -85,7 +85,7 @@ class Classifier(nn.Module):
 
     @torch.no_grad()
     def predict(self, inputs: Tensor, batch_size: int = 512) -> Tensor:
-        """The class of each sample, int64 ``(n,)``, on the CPU; in evaluation mode, put back."""
+        """The class of each sample, int64 ``(n,)``, on the CPU; runs in evaluation mode."""
         device = next(self.head.parameters()).device
         with evaluation_mode(self):
             parts = [self(part.to(device)).argmax(1).cpu() for part in inputs.split(batch_size)]
@@ -123,7 +123,7 @@ View = Callable[[Batch], Tensor]
 
 
 def as_it_is(batch: Batch) -> Tensor:
-    """The view of a sample that is not to be changed: the sample."""
+    """The sample itself, unchanged, as its view."""
     return batch.inputs
 
 
@@ -134,8 +134,8 @@ class Supervised:
         classifier: What learns.
         labels: Class numbers of all training samples, int64 ``(n,)``.
         view: What the classifier is shown of a batch: ``(n, *sample_shape)``.
-        starts_at: What tells the first weights from others, such as their digest, where a run that
-            began with others must not be continued; None where the settings say enough.
+        starts_at: What identifies the initial weights, such as their digest, so that a run started
+            from others is not continued; None where the settings are enough.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Supervised:
 
     @property
     def upkeep(self) -> Upkeep | None:
-        """There is none: it is for features that learn from pairs."""
+        """None: upkeep is for features that learn from pairs."""
         return None
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
@@ -181,7 +181,7 @@ class Supervised:
         return record
 
     def warning(self, record: dict[str, Any]) -> str | None:
-        """Nothing: a loss that is not a number stops the loop, all else shows in the accuracy."""
+        """None: a NaN loss stops the loop, and everything else shows in the accuracy."""
         return None
 
     def save(self, folder: Path) -> None:
@@ -189,7 +189,7 @@ class Supervised:
         self.classifier.save(folder)
 
     def identity(self) -> dict[str, Any]:
-        """The encoder, the number of classes, the view and, where it is told, the start."""
+        """The encoder, the number of classes, the view and, where given, the initial weights."""
         start = {} if self.starts_at is None else {"starts_at": self.starts_at}
         return {
             **start,

@@ -1,4 +1,4 @@
-"""Tasks: what the loop asks of that which is learnt, whole batches or chunks."""
+"""Tasks: what the training loop needs from a method, and batches learnt in chunks."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -37,16 +37,16 @@ class Engine(Protocol):
 
 
 class Upkeep(NamedTuple):
-    """What it takes to put features right, in a run and at its end."""
+    """What the upkeep of features needs, during a run and at its end."""
 
     encoders: tuple[Encoder, ...]
-    """The first is looked at; what starts anew in it does so in the others, its copies."""
+    """The first is inspected; the others are copies, re-initialised along with it."""
     views: Callable[[Batch], Tensor]
-    """What the encoder is given to learn from a batch."""
+    """The views of a batch that the encoder learns from."""
 
 
 class Task(Protocol):
-    """What is learnt from a batch. The loop owns order, steps, checkpoints and display."""
+    """What is learnt, and how, from a batch. The loop has order, steps, checkpoints and display."""
 
     @property
     def module(self) -> nn.Module:
@@ -60,7 +60,7 @@ class Task(Protocol):
 
     @property
     def upkeep(self) -> Upkeep | None:
-        """Of the features that are learnt; None where they are left as they come out."""
+        """Of the learnt features; None where they need none."""
         ...
 
     def learn(self, batch: Batch, engine: Engine) -> Tensor:
@@ -73,7 +73,7 @@ class Task(Protocol):
         ...
 
     def measured(self, loss: float, inputs: Tensor, labels: Tensor | None) -> dict[str, Any]:
-        """What the history says at the end of an epoch, besides loss and time.
+        """The figures of an epoch for the history, besides loss and time.
 
         Args:
             loss: The mean of the epoch.
@@ -91,20 +91,20 @@ class Task(Protocol):
         ...
 
     def identity(self) -> dict[str, Any]:
-        """All that decides the result, besides data and configuration, as plain values."""
+        """All that determines the result, besides data and configuration, as plain values."""
         ...
 
 
 def run_identity(task: Task, data: Data, config: TrainConfig) -> dict[str, Any]:
-    """All that decides the result of a run, as plain values: what its folder stands for."""
+    """All that determines the result of a run, as plain values: the identity of its folder."""
     return {"n_samples": len(data), **task.identity(), **config.model_dump(mode="json")}
 
 
 class Losses(NamedTuple):
-    """What a batch is judged by."""
+    """The losses of a batch."""
 
     shown: Tensor
-    """That of the features, which history tells of."""
+    """The loss of the features, which goes into the history."""
     minimised: Tensor
 
 
@@ -132,7 +132,7 @@ def learn_in_chunks(
     Args:
         module: What learns.
         views: ``(n, ...)``.
-        chunk_size: Rows at once, at most; chunks are as even as can be.
+        chunk_size: The most rows at once; chunks are as even as possible.
         losses_of: Of the outputs of all views.
         engine: Gives an ``Encoded`` for ``(n, ...)``, and takes the gradients.
         detached: Whether the gradients of features end at the projector.
@@ -165,7 +165,7 @@ def learn_in_chunks(
 
 @contextmanager
 def _buffers_kept(module: nn.Module) -> Iterator[None]:
-    """Put buffers back afterwards, such as running statistics."""
+    """Restore buffers afterwards, such as running statistics."""
     kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
         yield

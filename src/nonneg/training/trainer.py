@@ -42,7 +42,7 @@ STEPS_BETWEEN_AGREEMENTS = 16
 
 
 class Run:
-    """One training run: where it stands, and how it is saved, measured and shown.
+    """One training run: its position, and how it is saved, measured and shown.
 
     Args:
         fabric: The processes and devices.
@@ -90,7 +90,7 @@ class Run:
         )
 
     def take_up(self) -> None:
-        """Go to the last checkpoint; a run without one saves its beginning."""
+        """Go to the last checkpoint; a run without one saves its initial state."""
         if self.fabric.is_global_zero:
             clear_leftovers(self.folder.checkpoints)
         found = load_checkpoint(
@@ -152,9 +152,9 @@ class Run:
         return self.fabric.no_backward_sync(self.model)
 
     def seed_layers(self) -> None:
-        """Let what layers draw, such as dropout, depend on seed, batch and process alone.
+        """Make the draws of layers such as dropout depend on seed, batch and process alone.
 
-        A resumed run then draws what the whole one would have drawn, whatever else has drawn.
+        A resumed run then draws what an uninterrupted one would have drawn.
         """
         per_epoch = self.steps_per_epoch * self.loop.accumulate
         number = self.position.epoch * per_epoch + self.position.batch
@@ -224,7 +224,7 @@ class Run:
         self.save()
 
     def _measure_within(self) -> None:
-        """Note how the model does in the middle of an epoch; it goes on learning as it was."""
+        """Record figures in the middle of an epoch; training is not affected."""
         measured = self._measured(self.mean_loss())
         self.position.within.append({"step": self.position.step, **measured})
 
@@ -235,7 +235,7 @@ class Run:
             raise self._diverged(str(error)) from error
 
     def _keep_up(self, upkeep: Upkeep) -> None:
-        """Let features start anew, or put them right after the last step, where that is due."""
+        """Re-initialise features, or finalise them after the last step, where that is due."""
         decides, n_processes = self.fabric.is_global_zero, self.fabric.world_size
         which = self.restarts.get(self.position.step)
         if which == "all" or (which == "dead" and self.loop.revive):
@@ -281,7 +281,7 @@ class Run:
         self.fabric.barrier()
 
     def save(self) -> None:
-        """Write a checkpoint of this very moment."""
+        """Write a checkpoint of the present state."""
         self.position.loss_sum = float(self.loss_sum)
         if self.fabric.is_global_zero:
             save_checkpoint(
@@ -293,7 +293,7 @@ class Run:
         """Of the running epoch so far.
 
         Raises:
-            FloatingPointError: If it is not a number: going on would only destroy the weights.
+            FloatingPointError: If it is not finite: going on would only destroy the weights.
         """
         loss = float(self.loss_sum) / self.position.batch
         if not math.isfinite(loss):
@@ -307,7 +307,7 @@ class Run:
         )
 
     def _watch(self, record: dict[str, Any]) -> None:
-        """Speak up once about a collapse, after the warm-up."""
+        """Warn once of a collapse, after the warm-up."""
         spoken = any("warning" in earlier for earlier in self.position.history)
         if spoken or record["epoch"] <= self.loop.warmup_epochs + 1:
             return
@@ -337,7 +337,7 @@ class Run:
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What a call of ``train`` leaves behind."""
+    """The result of ``train``."""
 
     folder: Path
     history: list[dict[str, Any]]
@@ -345,7 +345,7 @@ class TrainResult:
     interrupted_by: str | None
     """The signal that ended the run early; None for a finished run."""
     is_new: bool = True
-    """False where the same run was there already, finished."""
+    """False where the same run had been finished before."""
 
 
 def run_task(
@@ -359,7 +359,7 @@ def run_task(
     console: Console | None = None,
     data_digest: str | None = None,
 ) -> TrainResult:
-    """Train whatever a task says, in place, and leave it with its history in a run folder.
+    """Train the module of a task in place, and save it with its history in a run folder.
 
     Args:
         task: What learns, and how.

@@ -22,21 +22,21 @@ from nonneg.training.task import Upkeep
 # As shares of all steps: early enough to learn after it.
 _REVIVALS = (1 / 6, 1 / 3, 1 / 2, 2 / 3)
 _MAX_DEAD_RATE = 0.05
-# Views that a feature has to be off for to count as dead; each anchored feature needs one.
+# Views that a feature has to be off for to count as dead; each re-initialised one needs a view.
 _N_VIEWS = 4096
 
 Which = Literal["dead", "all"]
 
 
 def restart_steps(n_steps: int, reinit_at: float) -> dict[int, Which]:
-    """After which steps of a run which features start anew; never after the last.
+    """The features to re-initialise by the step after which it is done; never after the last.
 
-    Before all of them do, looking for dead ones is of no use.
+    Before the re-initialisation of all, looking for dead ones is of no use.
 
     Args:
         n_steps: Of the whole run.
-        reinit_at: After which share of them all features start anew; 0 for never. So is a share
-            that is no step between the first and the last.
+        reinit_at: The share of them after which all features are re-initialised; 0 for never. A
+            share that falls on no step between the first and the last also means never.
 
     Example:
         >>> restart_steps(60, 0), restart_steps(1, 0.5)
@@ -52,7 +52,7 @@ def restart_steps(n_steps: int, reinit_at: float) -> dict[int, Which]:
 
 
 def restarts(upkeep: Upkeep | None, n_steps: int, reinit_at: float) -> dict[int, Which]:
-    """As ``restart_steps`` for the features of a run; signed ones never start anew."""
+    """``restart_steps`` for the features of a run; signed ones are never re-initialised."""
     transform = upkeep.encoders[0].nonnegative if upkeep else None
     if transform is None or not transform.is_nonnegative:
         return {}
@@ -60,7 +60,7 @@ def restarts(upkeep: Upkeep | None, n_steps: int, reinit_at: float) -> dict[int,
 
 
 def n_looked_at(batch_size: int, *, n_restarted: int = 0) -> int:
-    """How many batches of pairs have 4,096 views, and one for each feature to be anchored.
+    """The number of batches with 4,096 views, and one view per re-initialised feature.
 
     Example:
         >>> n_looked_at(256), n_looked_at(256, n_restarted=5000)
@@ -80,14 +80,14 @@ def restart_features(
     decides: bool,
     n_processes: int,
 ) -> None:
-    """Let the dead features of an encoder, or all, start anew, in all processes and copies alike.
+    """Re-initialise the dead features of an encoder, or all, alike in all processes and copies.
 
     Args:
         upkeep: The encoder and its copies.
-        batches: What is looked at; only read where it is decided.
+        batches: What is inspected; only read by the process that decides.
         optimizer: Of the encoder.
-        which: Those that are dead, if they are more than a few, or all.
-        seed: Of the samples that features start at.
+        which: Dead ones, if they are more than a few, or all.
+        seed: Of the samples that features are re-initialised at.
         decides: Whether this is the process that looks; the others take over what it did.
         n_processes: In all.
     """
@@ -112,7 +112,7 @@ def restart_features(
 
 
 def can_be_tight(encoder: Encoder) -> bool:
-    """Whether features are the scores, or the scores above thresholds that can be set anew."""
+    """Whether features are the scores, or the scores above thresholds that can be adjusted."""
     transform = encoder.nonnegative
     return encoder.gate is None and (transform.gives_zeros or transform.kind == "identity")
 
@@ -127,14 +127,14 @@ def finalise_features(
     decides: bool,
     n_processes: int,
 ) -> None:
-    """Put the last layer right after the last step, in all processes alike.
+    """Finalise the last layer after the last step, alike in all processes.
 
-    Only what is exactly zero below a threshold is limited; angles are kept where they can be.
+    Only features with exact zeros are capped; angles are kept where possible.
 
     Args:
         upkeep: The encoder; copies are left as they are.
-        batches: What is looked at; only read where it is decided and needed.
-        keeps_angles: Whether scores are to keep the angles of what the last layer reads.
+        batches: What is inspected; only read by the process that decides, if needed.
+        keeps_angles: Whether scores are to keep the angles between the last layer's inputs.
         max_on_rate: The largest share of the views that a feature may be on for.
         decides: Whether this is the process that looks; the others take over what it did.
         n_processes: In all.

@@ -1,4 +1,4 @@
-"""Images as they should not be: damaged, drawn or repainted, to see what features withstand."""
+"""Corrupted images: damaged, sketched or stylised, to test the robustness of features."""
 
 from nonneg.evaluation.corruptions.corrupted import (
     CORRUPTIONS,

@@ -53,7 +53,7 @@ CORRUPTIONS: Mapping[str, Corruption] = MappingProxyType(
 )
 
 
-# Beside those of ``CORRUPTIONS``, and of one strength only.
+# Besides those of ``CORRUPTIONS``; they have no severity.
 DRAWINGS = ("sketch", "stylised")
 
 _MOST_NUMBERS = 2**19  # in the images worked on at once: what a processor's cache holds
@@ -63,9 +63,9 @@ _USUAL_SEVERITY = 3
 class Corrupted:
     """Images of a data set, damaged or redrawn; labels and all else stay as they are.
 
-    What happens to a sample depends on its number and on the seed, not on the batch. A part of
-    this data (``subset``) therefore has the images of the whole, while the corrupted form of a
-    part counts its samples anew.
+    What happens to a sample depends on its number and on the seed, not on the batch. A part of this
+    data (``subset``) therefore has the images of the whole, while corrupting a part numbers its
+    samples from 0.
 
     Args:
         data: Images ``(c, h, w)`` with 1 or 3 channels.

@@ -52,12 +52,12 @@ def sketch(images: Tensor) -> Tensor:
 
 
 def stylised(images: Tensor, *, draws: Draws) -> Tensor:
-    """Images whose brightness is cut into five levels, each filled with a texture drawn anew.
+    """Images whose brightness is cut into five levels, each filled with a random texture.
 
     Only the outlines of the levels come from the image. What fills a level is drawn for each
     sample: a lightness (the five are shuffled, so that dark can become light), a colour (where
     there are three channels), and two crossing waves of random direction, period and height.
-    It is not Stylized-ImageNet, which paints images in the manner of paintings with a network:
+    It is not Stylized-ImageNet, which transfers the style of paintings with a network:
     outlines here are coarser, shading within a level is lost, and textures are simpler.
 
     A constant image gives one texture all over.

@@ -146,7 +146,7 @@ _FFT_MULTIPLE = 16  # numbers: 64 bytes, the alignment of memory
 
 
 def defocus_blur(images: Tensor, *, severity: int, draws: Draws) -> Tensor:
-    """Images in which each point is spread evenly over a disk; the border goes on beyond itself.
+    """Images in which each point is spread evenly over a disk; edges repeat beyond the border.
 
     Args:
         images: uint8, or floats in [0, 1], ``(n, c, h, w)`` with 1 or 3 channels.
@@ -365,7 +365,7 @@ def jpeg_quality(coarseness: float) -> int:
 
 
 def _coded(image: np.ndarray, quality: int) -> np.ndarray:
-    """One image, uint8 ``(h, w, c)``, after a way through JPEG."""
+    """One image, uint8 ``(h, w, c)``, encoded as JPEG and decoded."""
     buffer = io.BytesIO()
     plain = image[:, :, 0] if image.shape[2] == 1 else image
     Image.fromarray(plain).save(buffer, "JPEG", quality=quality)
@@ -374,7 +374,7 @@ def _coded(image: np.ndarray, quality: int) -> np.ndarray:
 
 
 def _in_blocks(pixels: Tensor, axis: int, block: float) -> Tensor:
-    """Means over blocks of about this length along an axis, at each pixel of theirs."""
+    """Means over blocks of about this length along an axis, repeated for each pixel."""
     n_pixels = pixels.shape[axis]
     n_blocks = max(1, round(n_pixels / block))
     belongs_to = torch.arange(n_pixels, device=pixels.device) * n_blocks // n_pixels
@@ -393,7 +393,7 @@ _N_POINTS = 6  # a side of the grid whose points are moved
 def elastic(images: Tensor, *, severity: int, draws: Draws) -> Tensor:
     """Images stretched and squeezed: 6 x 6 points move at random, what is between moves along.
 
-    Beyond its border an image goes on as it ends.
+    Beyond its border an image repeats its edge.
 
     Args:
         images: uint8, or floats in [0, 1], ``(n, c, h, w)`` with 1 or 3 channels.

@@ -157,7 +157,7 @@ def n_cloud_numbers(size: Sequence[int]) -> int:
 
 
 def _grids(size: Sequence[int]) -> list[int]:
-    """Points a side of each octave; the last has cells of about two pixels or more."""
+    """Grid points per side of each octave; the last has cells of about two pixels or more."""
     grids = [3]
     while 4 * (grids[-1] - 1) <= min(size):
         grids.append(2 * grids[-1] - 1)

@@ -1,4 +1,4 @@
-"""The linear probe: how much of the classes a linear classifier can read off."""
+"""The linear probe: how well a linear classifier predicts the classes."""
 
 import math
 import warnings
@@ -28,7 +28,7 @@ from nonneg.metrics.inputs import (
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Samples to fit to and samples to judge by; slices where the rows are in that order."""
+    """Samples to fit to and samples to validate on; slices where the rows are in that order."""
 
     fitted: slice | Tensor
     judged: slice | Tensor
@@ -343,20 +343,20 @@ def fitted_probe(
     n_folds: int = 1,
     seed: int = 0,
 ) -> LinearProbe:
-    """A linear classifier to apply to as many sets as one likes.
+    """A linear classifier that can be applied to any number of sets.
 
     Columns are scaled to mean 0 and variance 1 by the training samples (see
     :func:`~nonneg.evaluation.probe.matrix.column_scales` for rare features); constant columns are
     not used. The strength is chosen on a share of every class, then the classifier is fitted to
     all samples. Solved with all samples at once, so that the result depends on no learning rate or
-    batch order. A class of one sample is always fitted to and never judged by.
+    batch order. A class of one sample is always fitted to and never validated on.
 
     Args:
         train: ``(n, d)``.
         labels: Class numbers ``(n,)``, with gaps or not.
         strengths: Candidates for the penalty: mean cross entropy + strength / 2 · |weight|². One
             candidate is taken as it is. The middle one is taken if every class has one sample.
-        validation_rate: Share of every class on which the strength is chosen, at least a sample.
+        validation_rate: Share of every class on which the strength is chosen, at least one sample.
         n_folds: From 2 on, the strength is chosen by cross-validation over that many parts
             instead, and ``validation_rate`` is not used. Better for few samples.
         seed: Of the draw of the samples left out.

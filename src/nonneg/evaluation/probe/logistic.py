@@ -44,7 +44,7 @@ def logistic_fit(
 ) -> LogisticFit:
     """The minimum of mean cross entropy + strength / 2 · |weight|²; the bias is free.
 
-    L-BFGS in coordinates in which the problem is nearly round: the Hessian is about
+    L-BFGS in coordinates in which the problem is well conditioned: the Hessian is about
     ``curvature · gram + strength``, with the mean curvature of the softmax so far (Böhning
     1992 bounds it by 1/2; the mean is closer). Along a direction the logits change linearly, so
     the length of a step is found on them alone; each step reads the samples twice and no more.
@@ -180,14 +180,14 @@ class _Preconditioner:
 
 
 class _Memory:
-    """The last steps and changes of the gradient: L-BFGS's picture of the Hessian."""
+    """The last steps and changes of the gradient: L-BFGS's approximation of the Hessian."""
 
     def __init__(self) -> None:
         self._pairs: list[tuple[Tensor, Tensor, float]] = []
 
     def add(self, step: Tensor, change: Tensor) -> None:
         product = _dot(step, change)
-        # Rounding can turn it negative at the very end; such a pair would spoil the picture.
+        # Rounding can turn it negative at the very end; such a pair would spoil the approximation.
         if product > 0:
             self._pairs = [*self._pairs, (step, change, product)][-_MEMORY:]
 
