@@ -38,6 +38,14 @@ def test_a_finished_run_is_taken_up_and_the_encoder_stays_as_it_is(tmp_path):
     assert all(torch.equal(before[name], value) for name, value in encoder.state_dict().items())
 
 
+def test_an_encoder_of_double_precision_is_tuned_in_it(tmp_path):
+    double = fine_tune(encoder_of(0).double(), DATA, DATA, out=tmp_path / "double", settings=SHORT)
+    single = fine_tune(encoder_of(0), DATA, DATA, out=tmp_path / "single", settings=SHORT)
+    assert double.history[-1]["loss"] == pytest.approx(single.history[-1]["loss"], rel=1e-4)
+    assert double.history[-1]["loss"] != single.history[-1]["loss"]
+    assert double.value == single.value
+
+
 def test_the_folder_of_another_backbone_is_refused(tmp_path):
     fine_tune(encoder_of(0), DATA, DATA, out=tmp_path / "tuned", settings=SHORT)
     with pytest.raises(FileExistsError, match="other settings \\(starts_at"):

@@ -53,7 +53,7 @@ def fine_tune(
 
     Works on a copy; the encoder stays as it is. The same loop as for training: a run that was
     killed goes on where it stopped, and one that is finished is not run again; a folder in which
-    another backbone was tuned is refused.
+    another backbone was tuned is refused. The precision is that of the encoder.
 
     Args:
         encoder: Where the weights start.
@@ -71,6 +71,7 @@ def fine_tune(
         raise ValueError("the encoder was built with a frozen backbone; there is nothing to tune")
     settings = settings or FineTuneSettings()
     classifier = Classifier(deepcopy(encoder), int(train.labels.max()) + 1)
+    is_double = next(classifier.head.parameters()).dtype == torch.float64
     config = TrainConfig(
         seed=seed,
         loss=LossSettings(name="ce"),
@@ -79,6 +80,7 @@ def fine_tune(
             epochs=settings.epochs,
             batch_size=min(settings.batch_size, len(train)),
             warmup_epochs=min(settings.warmup_epochs, settings.epochs / 2),
+            precision="64-true" if is_double else "32-true",
         ),
     )
     result = run_task(

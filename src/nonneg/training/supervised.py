@@ -56,7 +56,8 @@ class Classifier(nn.Module):
             )
         self.encoder, self.n_classes, self.loss, self.reads = encoder, n_classes, loss, reads
         width = encoder.hidden_size if reads == "hidden" else encoder.n_features
-        self.head = _head(width, n_classes, loss)
+        # Of the encoder's type: one of a run of precision 64-true has float64 weights.
+        self.head = _head(width, n_classes, loss).to(next(encoder.projector.parameters()).dtype)
         if reads == "hidden":
             for unread in (encoder.projector, encoder.gate):
                 if unread is not None:
