@@ -159,6 +159,16 @@ def test_too_few_features_to_keep_angles_are_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_idle"), [({}, False), ({"kind": "identity"}, True), ({"gate": {}}, True)]
+)
+def test_a_cap_that_caps_nothing_is_said_to(settings, is_idle, tmp_path, capsys):
+    runs, out = config(epochs=2, max_on_rate=0.1), tmp_path / "run"
+    nonneg.train(encoder(**settings), planted(), noisy_pairs, runs, out=out)
+    sentence = "training.max_on_rate=0.1 has no effect here: only features of relu and rep_relu"
+    assert (sentence in " ".join(capsys.readouterr().out.split())) is is_idle
+
+
 def test_a_gate_leaves_the_last_layer_as_it_is(tmp_path):
     learners = [encoder(gate={"prior": 0.8}, n_features=40) for _ in range(2)]
     for learner, keep in zip(learners, (False, True), strict=True):

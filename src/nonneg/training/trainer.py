@@ -30,12 +30,17 @@ from nonneg.training.processes import launched_fabric
 from nonneg.training.run_folder import RunFolder, locked
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task, Upkeep, run_identity
-from nonneg.training.upkeep import finalise_features, n_looked_at, restart_features, restarts
+from nonneg.training.upkeep import (
+    finalise_features,
+    idle_cap,
+    n_looked_at,
+    restart_features,
+    restarts,
+)
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from lightning_fabric.loggers.logger import Logger
-
 
 # Processes have to agree on stopping, which costs a message: so not at every step.
 STEPS_BETWEEN_AGREEMENTS = 16
@@ -99,6 +104,8 @@ class Run:
         # All have looked before the first one writes, or some would find what was not there.
         self.fabric.barrier()
         if found is None:
+            if said := idle_cap(self.upkeep, self.loop.max_on_rate):
+                self.display.say(said)
             self.save()
             return
         self.position, self.loss_sum = found, self._on_device(found.loss_sum)
@@ -311,8 +318,7 @@ class Run:
         spoken = any("warning" in earlier for earlier in self.position.history)
         if spoken or record["epoch"] <= self.loop.warmup_epochs + 1:
             return
-        warning = self.task.warning(record)
-        if warning:
+        if warning := self.task.warning(record):
             record["warning"] = warning
             self.display.say(f"warning: {warning}")
 

@@ -117,6 +117,16 @@ def can_be_tight(encoder: Encoder) -> bool:
     return encoder.gate is None and (transform.gives_zeros or transform.kind == "identity")
 
 
+def idle_cap(upkeep: Upkeep | None, max_on_rate: float) -> str | None:
+    """A sentence for a cap where no feature can be capped, as in the CL form of a preset."""
+    if max_on_rate == 1 or (upkeep is not None and upkeep.encoders[0].nonnegative.gives_zeros):
+        return None
+    return (
+        f"training.max_on_rate={max_on_rate:g} has no effect here: only features of relu and "
+        "rep_relu without a gate, learnt from pairs, are capped"
+    )
+
+
 @torch.no_grad()
 def finalise_features(
     upkeep: Upkeep,
