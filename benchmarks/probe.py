@@ -28,7 +28,7 @@ CASES = {
 }
 MEANINGS = {
     "passes": "the whole protocol, in passes over dense samples",
-    "scikit-learn": "one fit of scikit-learn's at the chosen strength, in times the whole protocol",
+    "scikit-learn": "one fit of scikit-learn's at the chosen penalty, in times the whole protocol",
 }
 
 
@@ -76,8 +76,8 @@ def _pass(X: Tensor, n_classes: int) -> Tensor:
 
 
 def _rival(X: Tensor, y: Tensor, probe: LinearProbe) -> LogisticRegression:
-    strength = 1 / (probe.strength * len(X))
-    return LogisticRegression(C=strength, max_iter=1000).fit(X.numpy(), y.numpy())
+    C = 1 / (probe.penalty * len(X))
+    return LogisticRegression(C=C, max_iter=1000).fit(X.numpy(), y.numpy())
 
 
 def _seconds(function: Callable[[], Result]) -> tuple[float, Result]:

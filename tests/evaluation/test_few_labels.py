@@ -20,7 +20,7 @@ def test_counts_mean_and_spread():
     test_x, test_y = blobs(100, seed=1)
     result = few_label_probe(x, y, test_x, test_y, label_rate=0.05, n_draws=4)
     assert (result.n_labels, result.n_per_class, result.n_test) == (20, (5, 5), 100)
-    assert len(result.per_draw) == len(result.strengths) == result.n_draws == 4
+    assert len(result.per_draw) == len(result.penalties) == result.n_draws == 4
     assert len(set(result.per_draw)) > 1
     mean = sum(result.per_draw) / 4
     assert result.value == float(result) == pytest.approx(mean)
@@ -46,7 +46,7 @@ def test_all_labels_are_the_plain_probe_in_every_draw():
     result = few_label_probe(x, y, test_x, test_y, label_rate=1.0, n_draws=1)
     plain = fitted_probe(x, y, n_folds=5)
     assert result.value == plain.accuracy(test_x, test_y)
-    assert result.strengths == (plain.strength,)
+    assert result.penalties == (plain.penalty,)
     assert math.isnan(result.std)
 
 
@@ -59,7 +59,7 @@ def test_samples_that_were_not_drawn_are_not_used():
     other = torch.full_like(x, 1e6)
     other[drawn] = x[drawn]
     found = few_label_probe(other, y, test_x, test_y, **settings)
-    assert (found.per_draw, found.strengths) == (first.per_draw, first.strengths)
+    assert (found.per_draw, found.penalties) == (first.per_draw, first.penalties)
 
 
 def test_small_classes_give_at_least_one_label():

@@ -10,5 +10,5 @@ def test_what_is_not_a_number_becomes_null():
 
 def test_json_and_back():
     figure = Figure(0.5, higher_is_better=False, is_rate=True, beside={"null": 0.1})
-    assert Figure(**figure.as_json()) == figure
+    assert Figure.from_json(figure.as_json()) == figure
     assert figure.text() == "50.0 %"

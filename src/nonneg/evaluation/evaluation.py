@@ -82,7 +82,8 @@ class Evaluation:
                         **section,
                         # A file of an earlier version may have figures by earlier names.
                         "figures": {
-                            current_key(k): Figure(**v) for k, v in section["figures"].items()
+                            current_key(k): Figure.from_json(v)
+                            for k, v in section["figures"].items()
                         },
                     }
                 )

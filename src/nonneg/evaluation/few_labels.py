@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from nonneg.evaluation.probe.linear import STRENGTHS, LinearProbe, balanced_draw, fitted_probe
+from nonneg.evaluation.probe.linear import PENALTIES, LinearProbe, balanced_draw, fitted_probe
 from nonneg.metrics.inputs import (
     FeatureLike,
     LabelLike,
@@ -27,7 +27,7 @@ class FewLabelResult:
         value: Share of test samples that they get right, mean over draws.
         std: Over draws (n - 1); NaN for one draw.
         per_draw: The accuracy of each draw.
-        strengths: The penalty that was chosen in each draw.
+        penalties: The one that was chosen in each draw.
         label_rate: Share of the labels that was asked for.
         n_labels: Samples in a draw.
         n_per_class: The least and the most samples of a class in a draw.
@@ -38,7 +38,7 @@ class FewLabelResult:
     value: float
     std: float
     per_draw: tuple[float, ...]
-    strengths: tuple[float, ...]
+    penalties: tuple[float, ...]
     label_rate: float
     n_labels: int
     n_per_class: tuple[int, int]
@@ -57,14 +57,14 @@ def few_label_probe(
     *,
     label_rate: float = 0.01,
     n_draws: int = 5,
-    strengths: Sequence[float] = STRENGTHS,
+    penalties: Sequence[float] = PENALTIES,
     seed: int = 0,
 ) -> FewLabelResult:
     """Test accuracy of linear probes that see a share of the labels, mean and spread over draws.
 
-    A draw takes the share of every class, rounded, at least one sample. Scale, strength and
-    weights come from the drawn samples alone; the strength is chosen by 5-fold cross-validation
-    over them. If every class has one sample, nothing can be left out, and the middle strength is
+    A draw takes the share of every class, rounded, at least one sample. Scale, penalty and
+    weights come from the drawn samples alone; the penalty is chosen by 5-fold cross-validation
+    over them. If every class has one sample, nothing can be left out, and the middle penalty is
     taken.
 
     Args:
@@ -74,7 +74,7 @@ def few_label_probe(
         test_labels: ``(m,)``.
         label_rate: In (0, 1].
         n_draws: How often to draw; draws may share samples.
-        strengths: See :func:`~nonneg.evaluation.probe.linear.fitted_probe`.
+        penalties: See :func:`~nonneg.evaluation.probe.linear.fitted_probe`.
         seed: Of the draws.
 
     Example:
@@ -95,7 +95,7 @@ def few_label_probe(
         drawn = balanced_draw(targets, label_rate, seed=seed + draw)
         rows = known.rows(drawn.to(known.device))
         probes.append(
-            fitted_probe(rows, given[drawn], strengths=strengths, n_folds=N_FOLDS, seed=seed + draw)
+            fitted_probe(rows, given[drawn], penalties=penalties, n_folds=N_FOLDS, seed=seed + draw)
         )
     per_draw = tuple(probe.accuracy(tested.source, asked) for probe in probes)
     sizes = torch.bincount(targets[drawn])
@@ -103,7 +103,7 @@ def few_label_probe(
         value=statistics.fmean(per_draw),
         std=statistics.stdev(per_draw) if n_draws > 1 else float("nan"),
         per_draw=per_draw,
-        strengths=tuple(probe.strength for probe in probes),
+        penalties=tuple(probe.penalty for probe in probes),
         label_rate=label_rate,
         n_labels=len(drawn),
         n_per_class=(int(sizes.min()), int(sizes.max())),

@@ -39,7 +39,7 @@ def probe(subject: Subject, watch: Watch) -> Figures:
         figures[f"probe_{layer}"] = Figure.of(
             f"probe_{layer}",
             fitted.accuracy(getattr(test.encoded, layer), test.labels),
-            strength=fitted.strength,
+            penalty=fitted.penalty,
             n_train=fitted.n_train,
             solved="to convergence" if fitted.converged else "as far as steps allow",
         )

@@ -58,7 +58,7 @@ def selection_table(
     what is left of them above zero (rectified): the features where these are non-negative, a gate
     included, and the positive part of the scores where they are signed. All choose among the
     features that are alive on the training samples; dead ones would only handicap the random
-    choice. The strength of a probe's regularisation is chosen once, on all features.
+    choice. The penalty of a probe is chosen once, on all features.
 
     Args:
         train: Training samples: for ranking and for probes.
@@ -88,7 +88,7 @@ def selection_table(
 
 
 class _Measure:
-    """Probe, retrieval and transfer of some columns; the probes' strength is chosen once."""
+    """Probe, retrieval and transfer of some columns; the probes' penalty is chosen once."""
 
     def __init__(
         self,
@@ -100,17 +100,17 @@ class _Measure:
     ) -> None:
         self.sides = [(train, test)] if transfer is None else [(train, test), transfer]
         self.k = k
-        self.strengths = [
-            fitted_probe(train.encoded.features[:, everything], train.labels).strength
+        self.penalties = [
+            fitted_probe(train.encoded.features[:, everything], train.labels).penalty
             for train, _ in self.sides
         ]
 
     def __call__(self, columns: Tensor) -> tuple[float, float, float | None]:
         accuracies = [
             fitted_probe(
-                train.encoded.features[:, columns], train.labels, strengths=(strength,)
+                train.encoded.features[:, columns], train.labels, penalties=(penalty,)
             ).accuracy(test.encoded.features[:, columns], test.labels)
-            for (train, test), strength in zip(self.sides, self.strengths, strict=True)
+            for (train, test), penalty in zip(self.sides, self.penalties, strict=True)
         ]
         test = self.sides[0][1]
         retrieval = metrics.precision_at_k(test.encoded.features[:, columns], test.labels, self.k)

@@ -145,6 +145,17 @@ FIGURES: dict[str, FigureKind] = {
     "zero_row_rate": _rate("samples with no active feature", higher=False),
     "accuracy": _rate("accuracy on held-out samples"),
     "step_ms": FigureKind("step", False, unit="ms"),
+    "images_per_second": FigureKind("speed", True, unit="samples/s"),
+    # The table of other kinds of data.
+    "vectors_precision": _rate("CLINC150: precision@10"),
+    "vectors_nearest": _rate("CLINC150: nearest neighbour has the same intent"),
+    "vectors_purity": _score("CLINC150: top-20 purity"),
+    "vectors_active": _score("CLINC150: active features per text", higher=False),
+    "vectors_alive": _score("CLINC150: alive features", higher=None),
+    "cross_agree": _rate("Flickr8k: top captions fit top images"),
+    "cross_active_images": _score("Flickr8k: active features per image", higher=None),
+    "cross_active_captions": _score("Flickr8k: active features per caption", higher=None),
+    "graph_match": _score("50 planted communities: matched cosine"),
 }
 
 _RANKED_BY = {
@@ -190,11 +201,14 @@ _FAMILIES: tuple[tuple[str, Callable[..., FigureKind]], ...] = (
     ),
     (r"selection_(probe|retrieval|transfer)_(.+)", _selection),
     (r"robust_(.+)", lambda name: _rate(f"probe, {name.replace('_', ' ')}")),
+    (r"cross_captions_(\d+)", lambda k: _rate(f"Flickr8k: caption of an image, R@{k}")),
+    (r"cross_images_(\d+)", lambda k: _rate(f"Flickr8k: image of a caption, R@{k}")),
     (r"features_(coarse|fine)", lambda level: _score(f"features of {level} classes", higher=None)),
 )
 
-# What version 0.1 called a figure.
+# What version 0.1 called a figure, and what it called the entries beside one.
 OLD_KEYS = {"monosemanticity_inputs": "monosemanticity"}
+OLD_BESIDE = {"strength": "penalty"}
 
 
 def figure_kind(key: str) -> FigureKind:
@@ -285,8 +299,19 @@ class Figure:
         kind = figure_kind(key)
         return cls(value, kind.higher_is_better, kind.is_rate, beside)
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """The figure of the values that :meth:`as_json` gave, now or in version 0.1.
+
+        Example:
+            >>> Figure.from_json({"value": 0.9, "beside": {"strength": 0.01}}).beside
+            {'penalty': 0.01}
+        """
+        beside = {OLD_BESIDE.get(k, k): v for k, v in values.get("beside", {}).items()}
+        return cls(**{**values, "beside": beside})
+
     def as_json(self) -> dict[str, Any]:
-        """Plain values, from which ``Figure(**values)`` makes it again."""
+        """Plain values, from which :meth:`from_json` makes it again."""
         return {
             "value": self.value,
             "higher_is_better": self.higher_is_better,

@@ -22,7 +22,7 @@ from nonneg.factorization.identification import identification_score
 from nonneg.factorization.solvers import eigen_factor
 from nonneg.factorization.worlds import graph_world
 from nonneg.io import digest_of_file, read_json, write_json
-from nonneg.metrics.figures import Figure, Figures
+from nonneg.metrics.figures import Figure, Figures, figure_kind
 from nonneg.paper.filling import Filled
 from nonneg.paper.tables import Arm, Plan
 
@@ -39,14 +39,14 @@ class Part:
     Args:
         name: In the table.
         files: What it reads from the folder of vectors.
-        figures: Headings by the names of figures.
+        figures: Keys of the figures that the table shows.
         measure: Given the folder, whether features are signed, and the seed.
         settings: Of the estimator, given whether features are signed.
     """
 
     name: str
     files: tuple[str, ...]
-    figures: dict[str, str]
+    figures: tuple[str, ...]
     measure: Callable[[Path, bool, int], Figures]
     settings: Callable[[bool], dict[str, Any]]
 
@@ -65,15 +65,15 @@ def _of_vectors(folder: Path, signed: bool, seed: int) -> Figures:
     precision = metrics.precision_at_k(Z, wanted, 10, gallery=(gallery, labels))
     purity = metrics.top_purity(Z, wanted, 20)
     return {
-        "vectors_precision": _rate(float(precision)),
-        "vectors_nearest": _rate(float(is_right.mean())),
-        "vectors_purity": Figure(
+        "vectors_precision": Figure.of("vectors_precision", float(precision)),
+        "vectors_nearest": Figure.of("vectors_nearest", float(is_right.mean())),
+        "vectors_purity": Figure.of(
+            "vectors_purity",
             float(purity),
-            higher_is_better=True,
-            beside={"n_features": int(np.isfinite(purity.per_feature).sum())},
+            n_features=int(np.isfinite(purity.per_feature).sum()),
         ),
-        "vectors_active": Figure(float(metrics.active_per_sample(Z)), higher_is_better=False),
-        "vectors_alive": Figure(float(ncl.n_alive_)),
+        "vectors_active": Figure.of("vectors_active", float(metrics.active_per_sample(Z))),
+        "vectors_alive": Figure.of("vectors_alive", float(ncl.n_alive_)),
     }
 
 
@@ -91,11 +91,14 @@ def _of_images_and_texts(folder: Path, signed: bool, seed: int) -> Figures:
         **recalls("images", Z_captions, Z_images, belongs.T),
     }
     agree = sides_agree(Z_images, Z_captions, captions[told], place)
+    active = {
+        f"cross_active_{side}": float(metrics.active_per_sample(Z))
+        for side, Z in (("images", Z_images), ("captions", Z_captions))
+    }
+    values = {f"cross_{name}": value for name, value in found.items()} | active
     return {
-        **{f"cross_{name}": _rate(value) for name, value in found.items()},
-        "cross_agree": Figure(agree, higher_is_better=True, is_rate=True, beside={"null": 0.5}),
-        "cross_active_images": Figure(float(metrics.active_per_sample(Z_images))),
-        "cross_active_captions": Figure(float(metrics.active_per_sample(Z_captions))),
+        **{key: Figure.of(key, value) for key, value in values.items()},
+        "cross_agree": Figure.of("cross_agree", agree, null=0.5),
     }
 
 
@@ -108,45 +111,42 @@ def _of_graphs(_: Path, signed: bool, seed: int) -> Figures:
         Z = GraphNCL(_N_COMMUNITIES, random_state=seed).fit_transform(graph)
     start = GraphNCL(_N_COMMUNITIES, start="random", max_steps=0, random_state=seed)
     null = identification_score(start.fit_transform(graph), members).value
-    return {
-        "graph_match": Figure(
-            identification_score(Z, members).value, higher_is_better=True, beside={"null": null}
-        )
-    }
+    found = identification_score(Z, members).value
+    return {"graph_match": Figure.of("graph_match", found, null=null)}
 
 
 VECTORS = Part(
     "vectors",
     tuple(f"clinc150_{part}{end}.npy" for part in ("train", "test") for end in ("", "_labels")),
-    {
-        "vectors_precision": "CLINC150: precision@10, %",
-        "vectors_nearest": "nearest neighbour has the intent, %",
-        "vectors_purity": "top-20 purity",
-        "vectors_active": "active a text",
-        "vectors_alive": "alive",
-    },
+    (
+        "vectors_precision",
+        "vectors_nearest",
+        "vectors_purity",
+        "vectors_active",
+        "vectors_alive",
+    ),
     _of_vectors,
     lambda signed: NCL(**_estimator_settings(signed)).get_params(),
 )
 IMAGES_AND_TEXTS = Part(
     "image–text",
     tuple(f"flickr_{part}.npy" for part in ("images", "captions", "groups", "splits")),
-    {
-        "cross_captions_1": "Flickr8k: a caption of the image, R@1, %",
-        "cross_captions_10": "R@10, %",
-        "cross_images_1": "the image of a caption, R@1, %",
-        "cross_images_10": "R@10, %",
-        "cross_agree": "top captions fit top images, %",
-        "cross_active_images": "active an image",
-        "cross_active_captions": "active a caption",
-    },
+    (
+        "cross_captions_1",
+        "cross_captions_10",
+        "cross_images_1",
+        "cross_images_10",
+        "cross_agree",
+        "cross_active_images",
+        "cross_active_captions",
+    ),
     _of_images_and_texts,
     lambda signed: CrossNCL(**_estimator_settings(signed)).get_params(),
 )
 GRAPHS = Part(
     "graph",
     (),
-    {"graph_match": "50 planted communities: matched cosine"},
+    ("graph_match",),
     _of_graphs,
     lambda signed: {
         "n_nodes": _N_NODES,
@@ -258,17 +258,13 @@ def planted_graph(
     return graph[joined][:, joined], members[joined]
 
 
-def _rate(value: float) -> Figure:
-    return Figure(value, higher_is_better=True, is_rate=True)
-
-
 MODALITIES = Plan(
     name="modalities",
     about="The switch on other data than images: vectors that are there (MiniLM, CLINC150), two "
     "kinds of vectors (EfficientNet-Lite0 and MiniLM, Flickr8k), and planted graphs, for which "
     "CL's optimum is known: eigenvectors.",
     arms=(Arm("CL", signed=True), Arm("NCL")),
-    figures={key: heading for part in PARTS for key, heading in part.figures.items()},
+    figures={key: figure_kind(key).heading for part in PARTS for key in part.figures},
     sections=(),
 )
 N_FITS = len(PARTS) * len(MODALITIES.arms)
@@ -316,7 +312,7 @@ def filled_modalities(
                     watch(f"{what}: training")
                     _measure(part, folder, arm.signed, seed, path)
                 kept = read_json(path)
-                figures = {key: Figure(**values) for key, values in kept["figures"].items()}
+                figures = {key: Figure.from_json(values) for key, values in kept["figures"].items()}
                 table.figures.setdefault(arm.name, {}).setdefault(seed, {}).update(
                     {key: figure for key, figure in figures.items() if key in MODALITIES.figures}
                 )

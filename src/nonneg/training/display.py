@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from nonneg.metrics.figures import figure_kind
+
 if TYPE_CHECKING:
     from lightning_fabric.loggers.logger import Logger
 
 
-# What a line says of an epoch, as far as its record has it.
-_WORDS = {
-    "loss": "loss {:.4f}",
-    "alive_features": "alive {}",
-    "sparsity": "sparsity {:.3f}",
-    "class_consistency": "class consistency {:.3f}",
-    "accuracy": "accuracy {:.1%}",
-    "images_per_second": "{:,.0f} samples/s",
+# The figures in the line of an epoch, as far as its record has them, and the digits of each.
+_SHOWN = {
+    "loss": ".4f",
+    "alive_features": ",",
+    "sparsity": ".1%",
+    "class_consistency": ".3f",
+    "accuracy": ".1%",
+    "images_per_second": ",.0f",
 }
 
 
@@ -74,8 +76,8 @@ class Display:
         parts = [
             f"epoch {record['epoch']:>3}/{self.n_epochs}",
             *(
-                words.format(record[key])
-                for key, words in _WORDS.items()
+                _figure_text(key, record[key], digits)
+                for key, digits in _SHOWN.items()
                 if record.get(key) is not None
             ),
         ]
@@ -84,6 +86,11 @@ class Display:
     def say(self, text: str) -> None:
         """Print a line above the bar."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _figure_text(key: str, value: float, digits: str) -> str:
+    kind = figure_kind(key)
+    return f"{kind.title} {value:{digits}} {kind.unit}".rstrip()
 
 
 def _tensorboard(folder: Path) -> "Logger":

@@ -6,7 +6,7 @@ import torch
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from nonneg.evaluation.probe.linear import STRENGTHS, fitted_probe, linear_probe
+from nonneg.evaluation.probe.linear import PENALTIES, fitted_probe, linear_probe
 from nonneg.evaluation.probe.matrix import DenseRows, SparseRows, column_scales, standard_rows
 from nonneg.metrics.inputs import checked_features
 
@@ -35,7 +35,7 @@ def test_accuracy_is_that_of_the_best_possible_line():
 
 def test_the_affine_map_is_scikit_learns_on_scaled_columns():
     x, y = blobs(300)
-    probe = fitted_probe(x, y, strengths=(0.01,))
+    probe = fitted_probe(x, y, penalties=(0.01,))
     mean, std = x.double().mean(0), x.double().std(0, correction=0)
     rival = LogisticRegression(C=1 / (0.01 * 300), tol=1e-8, max_iter=1000)
     rival.fit(((x - mean) / std).numpy(), y)
@@ -51,8 +51,8 @@ def test_the_probe_is_what_linear_probe_measures():
     test_x, test_y = blobs(200, seed=1)
     probe, result = fitted_probe(x, y), linear_probe(x, y, test_x, test_y)
     assert probe.accuracy(test_x, test_y) == result.value
-    assert probe.strength == result.strength
-    assert probe.validation_accuracy == result.validation_accuracy == probe.tried[probe.strength]
+    assert probe.penalty == result.penalty
+    assert probe.validation_accuracy == result.validation_accuracy == probe.tried[probe.penalty]
     assert probe.converged
     right = [int(p) == int(t) for p, t in zip(probe.predict(test_x), test_y, strict=True)]
     assert result.value == pytest.approx(sum(right) / 200)
@@ -70,7 +70,7 @@ def test_the_strength_is_chosen_on_training_samples_only():
     test_x, test_y = blobs(100, seed=1)
     first = linear_probe(x, y, test_x, test_y)
     flipped = linear_probe(x, y, test_x, (test_y + 1) % 3)
-    assert first.strength == flipped.strength
+    assert first.penalty == flipped.penalty
     assert first.validation_accuracy == flipped.validation_accuracy
 
 
@@ -79,17 +79,17 @@ def test_noise_asks_for_a_tight_fit_and_a_small_difference_for_a_loose_one():
     generator = torch.Generator().manual_seed(0)
     both, difference = torch.randn(2, 600, generator=generator)
     fine = torch.stack([both, both + 0.1 * difference], dim=1), (difference > 0).long()
-    tight, loose = (fitted_probe(x, y, strengths=(1e-4, 0.3)) for x, y in (noisy, fine))
-    assert (tight.strength, loose.strength) == (0.3, 1e-4)
+    tight, loose = (fitted_probe(x, y, penalties=(1e-4, 0.3)) for x, y in (noisy, fine))
+    assert (tight.penalty, loose.penalty) == (0.3, 1e-4)
     for probe in (tight, loose):
-        assert probe.tried[probe.strength] == max(probe.tried.values()) > min(probe.tried.values())
+        assert probe.tried[probe.penalty] == max(probe.tried.values()) > min(probe.tried.values())
 
 
 def test_the_scan_ends_early_when_looser_is_clearly_worse():
     x, y = blobs(1500, d=300, spread=8)
     probe = fitted_probe(x, y)
-    assert len(probe.tried) < len(STRENGTHS)
-    assert list(probe.tried) == sorted(STRENGTHS, reverse=True)[: len(probe.tried)]
+    assert len(probe.tried) < len(PENALTIES)
+    assert list(probe.tried) == sorted(PENALTIES, reverse=True)[: len(probe.tried)]
 
 
 def test_scale_shift_order_and_dead_columns_do_not_matter():
@@ -104,7 +104,7 @@ def test_scale_shift_order_and_dead_columns_do_not_matter():
     ]
     found = fitted_probe(moved[0], y)
     assert (found.n_constant, expected.n_constant) == (2, 0)
-    assert found.strength == expected.strength
+    assert found.penalty == expected.penalty
     same = found.predict(moved[1]) == expected.predict(test_x)
     assert float(same.double().mean()) > 0.99
 
@@ -177,7 +177,7 @@ def test_one_sample_a_class_is_enough(n_folds):
     probe = fitted_probe(torch.eye(3), [4, 0, 2], n_folds=n_folds)
     assert probe.predict(torch.eye(3)).tolist() == [4, 0, 2]
     assert math.isnan(probe.validation_accuracy)
-    assert probe.strength in STRENGTHS
+    assert probe.penalty in PENALTIES
 
 
 def test_constant_features_give_the_commonest_class():
@@ -240,8 +240,8 @@ def test_wrong_inputs_are_named():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"strengths": ()}, r"^strengths is \(\); pass at least one"),
-        ({"strengths": (0.1, 0.0)}, "each above 0 and finite$"),
+        ({"penalties": ()}, r"^penalties is \(\); pass at least one"),
+        ({"penalties": (0.1, 0.0)}, "each above 0 and finite$"),
         ({"validation_rate": 1.0}, "^validation_rate is 1.0; it must be between 0 and 1$"),
         ({"n_folds": 0}, "^n_folds is 0; it must be at least 1$"),
     ],

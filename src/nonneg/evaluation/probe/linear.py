@@ -134,56 +134,56 @@ def _places(targets: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     return place, sizes[targets]
 
 
-# Penalty on the squared weights, as a share of the loss per sample, from loose to tight. Looser
-# ones take most of the time: 1e-5 gave 0.1 points more on 60,000 images for twice the steps.
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# A strength is judged by an accuracy, which settles long before the weights do.
+# Penalty on the squared weights, as a share of the loss per sample. Smaller ones take most of the
+# time: 1e-5 gave 0.1 points more on 60,000 images for twice the steps.
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# A penalty is judged by an accuracy, which settles long before the weights do.
 _TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A strength and how it was found.
+    """A penalty and how it was found.
 
     Args:
-        strength: The chosen one.
+        penalty: The chosen one.
         accuracy: On the samples left out; NaN if there was nothing to choose by.
-        tried: The accuracy of every strength that was fitted.
+        tried: The accuracy of every penalty that was fitted.
         start: A fit near the one that all samples will give.
     """
 
-    strength: float
+    penalty: float
     accuracy: float
     tried: dict[float, float]
     start: LogisticFit
 
 
-def chosen_strength(
+def chosen_penalty(
     rows: Rows,
     targets: Tensor,
     zero: LogisticFit,
     *,
     folds: Sequence[Fold],
-    strengths: Sequence[float],
+    penalties: Sequence[float],
     gram: Tensor,
 ) -> Choice:
-    """The strength of the highest accuracy on the samples left out; of equals the tightest.
+    """The penalty of the highest accuracy on the samples left out; of equals the largest.
 
-    Strengths are tried from tight to loose, each fit started at the last. The scan ends early when
+    Penalties are tried from large to small, each fit started at the last. The scan ends early when
     an accuracy is below the best by more than a standard error of their difference (McNemar's,
-    over the samples that only one of the two gets right): looser fits then only overfit more, and
-    they are the slow ones. Without folds, or with one candidate, nothing is
-    fitted and the middle one is taken.
+    over the samples that only one of the two gets right): smaller penalties then only overfit
+    more, and they are the slow ones. Without folds, or with one candidate, nothing is fitted and
+    the middle one is taken.
 
     Args:
         rows: ``(n, d)``.
         targets: Class numbers 0 … c-1, ``(n,)``.
         zero: Where the first fit begins.
         folds: What is left out in turn; accuracies are over all samples left out.
-        strengths: Candidates, positive.
+        penalties: Candidates, positive.
         gram: See :func:`~nonneg.evaluation.probe.logistic.logistic_fit`.
     """
-    ordered = sorted(strengths, reverse=True)
+    ordered = sorted(penalties, reverse=True)
     if not folds or len(ordered) == 1:
         return Choice(ordered[len(ordered) // 2], math.nan, {}, zero)
     best: Choice | None = None
@@ -194,9 +194,9 @@ def chosen_strength(
     ]
     fits = [zero] * len(parts)
     best_right: Tensor | None = None
-    for strength in ordered:
+    for penalty in ordered:
         fits = [
-            logistic_fit(x, y, fit, strength=strength, gram=gram, tolerance=_TOLERANCE)
+            logistic_fit(x, y, fit, penalty=penalty, gram=gram, tolerance=_TOLERANCE)
             for (x, y, _, _), fit in zip(parts, fits, strict=True)
         ]
         right = torch.cat(
@@ -205,9 +205,9 @@ def chosen_strength(
                 for (_, _, x, y), fit in zip(parts, fits, strict=True)
             ]
         )
-        accuracy = tried[strength] = float(right.double().mean())
+        accuracy = tried[penalty] = float(right.double().mean())
         if best is None or best_right is None or accuracy > best.accuracy:
-            best, best_right = Choice(strength, accuracy, tried, fits[0]), right
+            best, best_right = Choice(penalty, accuracy, tried, fits[0]), right
         elif _clearly_worse(right, best_right):
             break
     assert best is not None
@@ -227,9 +227,9 @@ class LinearProbe:
         weight: ``(n_classes, n_features)``, float64; zero for columns that were constant.
         bias: ``(n_classes,)``, float64.
         classes: The labels seen in training, in order, ``(n_classes,)``.
-        strength: The penalty that was best on the samples left out.
+        penalty: The one that was best on the samples left out.
         validation_accuracy: On them; NaN if every class had one sample only, or with one candidate.
-        tried: The validation accuracy of every strength that was fitted.
+        tried: The validation accuracy of every penalty that was fitted.
         n_train: Samples that it was fitted to.
         n_constant: Columns that were constant in training and are not used.
         converged: Whether the last fit met its criterion.
@@ -238,7 +238,7 @@ class LinearProbe:
     weight: Tensor = field(repr=False)
     bias: Tensor = field(repr=False)
     classes: Tensor = field(repr=False)
-    strength: float
+    penalty: float
     validation_accuracy: float
     tried: dict[float, float]
     n_train: int
@@ -283,7 +283,7 @@ class ProbeResult:
 
     value: float
     """Share of test samples that it gets right."""
-    strength: float
+    penalty: float
     """The penalty that was best on the validation samples."""
     validation_accuracy: float
     n_train: int
@@ -299,7 +299,7 @@ def linear_probe(
     test: FeatureLike,
     test_labels: LabelLike,
     *,
-    strengths: Sequence[float] = STRENGTHS,
+    penalties: Sequence[float] = PENALTIES,
     validation_rate: float = 0.2,
     seed: int = 0,
 ) -> ProbeResult:
@@ -310,7 +310,7 @@ def linear_probe(
         train_labels: Class numbers ``(n,)``.
         test: ``(m, d)``, used once, at the very end.
         test_labels: ``(m,)``.
-        strengths: See :func:`fitted_probe`.
+        penalties: See :func:`fitted_probe`.
         validation_rate: See :func:`fitted_probe`.
         seed: See :func:`fitted_probe`.
 
@@ -323,11 +323,11 @@ def linear_probe(
     tested = checked_features(test, "test")
     labels = checked_labels(test_labels, tested.n_samples, "test_labels")
     probe = fitted_probe(
-        train, train_labels, strengths=strengths, validation_rate=validation_rate, seed=seed
+        train, train_labels, penalties=penalties, validation_rate=validation_rate, seed=seed
     )
     return ProbeResult(
         value=probe.accuracy(tested.source, labels),
-        strength=probe.strength,
+        penalty=probe.penalty,
         validation_accuracy=probe.validation_accuracy,
         n_train=probe.n_train,
         n_test=tested.n_samples,
@@ -338,7 +338,7 @@ def fitted_probe(
     train: FeatureLike,
     labels: LabelLike,
     *,
-    strengths: Sequence[float] = STRENGTHS,
+    penalties: Sequence[float] = PENALTIES,
     validation_rate: float = 0.2,
     n_folds: int = 1,
     seed: int = 0,
@@ -347,17 +347,17 @@ def fitted_probe(
 
     Columns are scaled to mean 0 and variance 1 by the training samples (see
     :func:`~nonneg.evaluation.probe.matrix.column_scales` for rare features); constant columns are
-    not used. The strength is chosen on a share of every class, then the classifier is fitted to
+    not used. The penalty is chosen on a share of every class, then the classifier is fitted to
     all samples. Solved with all samples at once, so that the result depends on no learning rate or
     batch order. A class of one sample is always fitted to and never validated on.
 
     Args:
         train: ``(n, d)``.
         labels: Class numbers ``(n,)``, with gaps or not.
-        strengths: Candidates for the penalty: mean cross entropy + strength / 2 · |weight|². One
+        penalties: Candidates for the penalty: mean cross entropy + penalty / 2 · |weight|². One
             candidate is taken as it is. The middle one is taken if every class has one sample.
-        validation_rate: Share of every class on which the strength is chosen, at least one sample.
-        n_folds: From 2 on, the strength is chosen by cross-validation over that many parts
+        validation_rate: Share of every class on which the penalty is chosen, at least one sample.
+        n_folds: From 2 on, the penalty is chosen by cross-validation over that many parts
             instead, and ``validation_rate`` is not used. Better for few samples.
         seed: Of the draw of the samples left out.
 
@@ -368,13 +368,13 @@ def fitted_probe(
     """
     features = checked_features(train, "train")
     given = torch.from_numpy(checked_labels(labels, features.n_samples, "train labels"))
-    _check_settings(strengths, validation_rate, n_folds)
+    _check_settings(penalties, validation_rate, n_folds)
     classes, targets = given.unique(return_inverse=True)
     if len(classes) < 2:
         raise ValueError("the training labels hold one class only; a probe needs at least two")
     order, folds = validation_folds(targets, rate=validation_rate, n_folds=n_folds, seed=seed)
     with torch.no_grad():
-        return _fit(features, targets, classes, order, folds, strengths)
+        return _fit(features, targets, classes, order, folds, penalties)
 
 
 def _fit(
@@ -383,7 +383,7 @@ def _fit(
     classes: Tensor,
     order: Tensor,
     folds: list[Fold],
-    strengths: Sequence[float],
+    penalties: Sequence[float],
 ) -> LinearProbe:
     columns = column_scales(features)
     rows = standard_rows(features, columns, order)
@@ -393,15 +393,15 @@ def _fit(
         rows, axes = fewer_columns(rows)
     gram = rows.gram()
     zero = torch.zeros(len(classes), rows.shape[1] + 1, dtype=features.dtype).to(features.device)
-    choice = chosen_strength(
+    choice = chosen_penalty(
         rows,
         targets,
         LogisticFit(zero[:, 1:].contiguous(), zero[:, 0].clone()),
         folds=folds,
-        strengths=strengths,
+        penalties=penalties,
         gram=gram,
     )
-    fit = logistic_fit(rows, targets, choice.start, strength=choice.strength, gram=gram)
+    fit = logistic_fit(rows, targets, choice.start, penalty=choice.penalty, gram=gram)
     weight = (fit.weight if axes is None else fit.weight @ axes).double() / columns.scale
     bias = fit.bias.double() - weight @ columns.mean
     wide = torch.zeros(len(classes), features.n_features, dtype=torch.float64)
@@ -410,7 +410,7 @@ def _fit(
         weight=wide,
         bias=bias.cpu(),
         classes=classes,
-        strength=choice.strength,
+        penalty=choice.penalty,
         validation_accuracy=choice.accuracy,
         tried=choice.tried,
         n_train=features.n_samples,
@@ -419,9 +419,9 @@ def _fit(
     )
 
 
-def _check_settings(strengths: Sequence[float], validation_rate: float, n_folds: int) -> None:
-    if not strengths or not all(0 < strength < float("inf") for strength in strengths):
-        raise ValueError(f"strengths is {strengths!r}; pass at least one, each above 0 and finite")
+def _check_settings(penalties: Sequence[float], validation_rate: float, n_folds: int) -> None:
+    if not penalties or not all(0 < penalty < float("inf") for penalty in penalties):
+        raise ValueError(f"penalties is {penalties!r}; pass at least one, each above 0 and finite")
     if not 0 < validation_rate < 1:
         raise ValueError(f"validation_rate is {validation_rate}; it must be between 0 and 1")
     checked_count(n_folds, name="n_folds")

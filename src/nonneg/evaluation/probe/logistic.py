@@ -38,18 +38,18 @@ def logistic_fit(
     targets: Tensor,
     start: LogisticFit,
     *,
-    strength: float,
+    penalty: float,
     gram: Tensor,
     tolerance: float = 0.01,
 ) -> LogisticFit:
-    """The minimum of mean cross entropy + strength / 2 · |weight|²; the bias is free.
+    """The minimum of mean cross entropy + penalty / 2 · |weight|²; the bias is free.
 
     L-BFGS in coordinates in which the problem is well conditioned: the Hessian is about
-    ``curvature · gram + strength``, with the mean curvature of the softmax so far (Böhning
+    ``curvature · gram + penalty``, with the mean curvature of the softmax so far (Böhning
     1992 bounds it by 1/2; the mean is closer). Along a direction the logits change linearly, so
     the length of a step is found on them alone; each step reads the samples twice and no more.
 
-    It ends when the gradient is at most ``tolerance · strength · |weight|``, or within rounding of
+    It ends when the gradient is at most ``tolerance · penalty · |weight|``, or within rounding of
     zero. The penalty makes the problem strongly convex in the weights, so their relative error is
     then at most about the tolerance.
 
@@ -57,7 +57,7 @@ def logistic_fit(
         rows: ``(n, d)``, standardised.
         targets: Class numbers 0 … c-1, ``(n,)``.
         start: Where to begin; the result does not depend on it beyond the tolerance.
-        strength: Weight of the penalty, positive.
+        penalty: Of the weights, positive.
         gram: About the mean product of columns, float64 ``(d, d)``; it changes the number of
             steps, not the result.
         tolerance: Relative error of the weights.
@@ -65,16 +65,16 @@ def logistic_fit(
     parameters = torch.cat([start.weight, start.bias[:, None]], dim=1)  # (c, d + 1)
     logits = rows.logits(start.weight, start.bias)
     probability = logits.softmax(dim=1)
-    preconditioner = _Preconditioner.at(_curvature(probability), gram, strength)
+    preconditioner = _Preconditioner.at(_curvature(probability), gram, penalty)
     memory = _Memory()
-    gradient = _gradient(rows, targets, probability, parameters, strength)
+    gradient = _gradient(rows, targets, probability, parameters, penalty)
     for n_steps in range(_MAX_STEPS):
-        enough = tolerance * strength * float(parameters[:, :-1].double().norm())
+        enough = tolerance * penalty * float(parameters[:, :-1].double().norm())
         if float(gradient.double().norm()) <= max(enough, torch.finfo(gradient.dtype).eps):
             return _result(parameters, n_steps, converged=True)
         curvature = _curvature(probability)
         if not 1 / _REFRESH <= curvature / preconditioner.curvature <= _REFRESH:
-            preconditioner = _Preconditioner.at(curvature, gram, strength)
+            preconditioner = _Preconditioner.at(curvature, gram, penalty)
         direction = -memory.solve(gradient, preconditioner)
         slope = _dot(gradient, direction)
         if not slope < 0:
@@ -83,14 +83,14 @@ def logistic_fit(
             logits=logits,
             change=rows.logits(direction[:, :-1].contiguous(), direction[:, -1]),
             targets=targets,
-            penalty_slope=strength * _dot(parameters[:, :-1], direction[:, :-1]),
-            penalty_curvature=strength * _dot(direction[:, :-1], direction[:, :-1]),
+            penalty_slope=penalty * _dot(parameters[:, :-1], direction[:, :-1]),
+            penalty_curvature=penalty * _dot(direction[:, :-1], direction[:, :-1]),
         )
         length, logits, probability = line.search(slope)
         moved = parameters + length * direction
         if torch.equal(moved, parameters):
             break
-        new = _gradient(rows, targets, probability, moved, strength)
+        new = _gradient(rows, targets, probability, moved, penalty)
         memory.add(moved - parameters, new - gradient)
         parameters, gradient = moved, new
     return _result(parameters, n_steps, converged=False)
@@ -102,13 +102,13 @@ def _result(parameters: Tensor, n_steps: int, *, converged: bool) -> LogisticFit
 
 
 def _gradient(
-    rows: Rows, targets: Tensor, probability: Tensor, parameters: Tensor, strength: float
+    rows: Rows, targets: Tensor, probability: Tensor, parameters: Tensor, penalty: float
 ) -> Tensor:
     """``(c, d + 1)``; the last column belongs to the bias."""
     residual = probability.clone()
     residual[torch.arange(len(targets), device=targets.device), targets] -= 1
     residual /= len(targets)
-    of_weight = rows.gradient(residual).add_(parameters[:, :-1], alpha=strength)
+    of_weight = rows.gradient(residual).add_(parameters[:, :-1], alpha=penalty)
     return torch.cat([of_weight, residual.sum(dim=0)[:, None]], dim=1)
 
 
@@ -164,8 +164,8 @@ class _Preconditioner:
     curvature: float
 
     @classmethod
-    def at(cls, curvature: float, gram: Tensor, strength: float) -> "_Preconditioner":
-        ridge = strength
+    def at(cls, curvature: float, gram: Tensor, penalty: float) -> "_Preconditioner":
+        ridge = penalty
         factor, failed = torch.linalg.cholesky_ex(curvature * gram + ridge * _eye_like(gram))
         # A gram of float32 products has rounding of either sign where columns repeat others.
         while int(failed):
