@@ -4,6 +4,8 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 BENCH_INSTALLED := .venv/bench-installed
 DOCS_INSTALLED := .venv/docs-installed
+# Each file of tests runs in one process, which makes its fixtures once.
+PARALLEL := -n auto --dist loadfile
 PIP_INSTALL := -m pip install --quiet --constraint constraints.txt
 # Golden help texts depend on the versions of constraints.txt, and page tests on a browser.
 PORTABLE_TESTS := src tests --ignore=tests/goldens --ignore=tests/report/browser
@@ -14,16 +16,16 @@ demo: $(INSTALLED)  ## train CL and NCL on embedded data and compare them
 	$(BIN)/nonneg demo --out demo
 
 test: $(INSTALLED)  ## all quick tests and doctests
-	$(BIN)/pytest -q -n auto
+	$(BIN)/pytest -q $(PARALLEL)
 
 test-slow: $(INSTALLED)  ## the tests that take longer
-	$(BIN)/pytest -q -n auto -m slow
+	$(BIN)/pytest -q $(PARALLEL) -m slow
 
 test-core: .venv-core/installed  ## the quick tests without any extra installed
-	.venv-core/bin/pytest -q -n auto $(PORTABLE_TESTS)
+	.venv-core/bin/pytest -q $(PARALLEL) $(PORTABLE_TESTS)
 
 test-lowest: .venv-lowest/installed  ## the quick tests with the lowest versions that pyproject.toml allows
-	.venv-lowest/bin/pytest -q -n auto $(PORTABLE_TESTS)
+	.venv-lowest/bin/pytest -q $(PARALLEL) $(PORTABLE_TESTS)
 
 check: $(INSTALLED)  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
@@ -36,7 +38,7 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 
 coverage: $(INSTALLED)  ## which lines the quick tests run; the total goes to coverage.json
-	$(BIN)/pytest -q -n auto --cov --cov-report=term:skip-covered --cov-report=json:coverage.json
+	$(BIN)/pytest -q $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=json:coverage.json
 
 docs: $(DOCS_INSTALLED)  ## the documentation, into site/; any warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -167,7 +167,8 @@ def test_fine_tuning_continues_and_is_not_done_twice(nonneg, run):
 
 
 def test_transfer_to_a_set_of_ones_choice(nonneg, run):
-    ended = nonneg("evaluate", run, "--only", "transfer", "--transfer-to", "sprites", *SMALL)
+    few = ["--set", "train_samples=300", *SMALL]
+    ended = nonneg("evaluate", run, "--only", "transfer", "--transfer-to", "sprites", *few)
     assert ended.returncode == 0, ended.stderr
     figures = evaluation(run)["sections"]["transfer"]["figures"]
     assert figures["transfer_hidden"]["beside"]["to"] == "sprites"

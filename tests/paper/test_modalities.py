@@ -44,6 +44,16 @@ def test_parts_are_fitted_once_and_what_is_absent_is_named(tmp_path, monkeypatch
     assert {"CL, graph, seed 3", "NCL, graph, seed 3"} <= set(late.missing)
 
 
+@pytest.fixture
+def few_steps(monkeypatch):
+    """Fits that are short, and otherwise the table's."""
+    own = modalities._estimator_settings
+    monkeypatch.setattr(
+        modalities, "_estimator_settings", lambda signed: own(signed) | {"max_steps": 100}
+    )
+
+
+@pytest.mark.usefixtures("few_steps")
 @pytest.mark.filterwarnings("ignore:.*features are dead")
 def test_vectors_differ_by_one_switch(tmp_path):
     rng = np.random.default_rng(0)
@@ -61,6 +71,7 @@ def test_vectors_differ_by_one_switch(tmp_path):
     assert figures["vectors_active"].value < 100
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_images_and_texts_are_read_by_split(tmp_path):
     rng = np.random.default_rng(0)
     things = rng.standard_normal((90, 8))

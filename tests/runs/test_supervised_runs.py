@@ -50,7 +50,7 @@ def test_digits_are_learnt_with_either_loss(tmp_path, loss, reads):
 
 def test_a_run_can_start_from_an_encoder(tmp_path):
     """The first weights are those of the folder, and its accuracy is ahead after one epoch."""
-    _, contrastive = read_experiment("digits", [*SMALL[:-1], "training.epochs=10"])
+    _, contrastive = read_experiment("digits", [*SMALL[:-1], "training.epochs=5"])
     run_experiment(contrastive, out=tmp_path / "ncl", console=QUIET)
     _, tuned = experiment("loss=nonneg_ce", f"start={tmp_path / 'ncl'}")
     started = build_encoder(tuned, (1, 8, 8)).state_dict()

@@ -38,7 +38,7 @@ def experiment(*settings):
 
 @pytest.mark.parametrize("name", PAIR_LOSSES)
 def test_every_objective_learns_non_negative_features(tmp_path, name):
-    settings = experiment(f"loss={name}", "loss.queue_size=256")
+    settings = experiment(f"loss={name}", "loss.queue_size=256", "data.n_train=640")
     run_experiment(settings, out=tmp_path / "run", console=QUIET)
     history = read_history(tmp_path / "run")
     # A queue of random rows is easy at first: it grows harder as keys fill it.
@@ -218,7 +218,9 @@ def test_a_step_compares_with_the_queue_as_it_was_and_then_fills_it():
 
 
 def test_a_run_with_a_queue_resumes_to_the_same_result(tmp_path):
-    settings = experiment("loss=queue", "loss.queue_size=128", "training.checkpoint_every=5")
+    settings = experiment(
+        "loss=queue", "loss.queue_size=128", "training.checkpoint_every=5", "data.n_train=640"
+    )
     run_experiment(settings, out=tmp_path / "whole", console=QUIET)
     run_experiment(settings, out=tmp_path / "cut", console=QUIET)
     # As if it had been killed after a checkpoint in the middle: what came later is gone.
