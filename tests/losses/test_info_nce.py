@@ -4,81 +4,15 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from info_nce_oracles import cross_entropy, slow_info_nce, views
 
 from nonneg import info_nce
-from nonneg.losses import _tiled as tiles
 from nonneg.losses import info_nce_bounds
 from nonneg.losses.info_nce import textbook_info_nce
-from nonneg.rows import unit_rows
 
 MODULE = import_module("nonneg.losses.info_nce")
-
-
-def slow_cosine(u, v):
-    lengths = math.sqrt(sum(x * x for x in u)), math.sqrt(sum(x * x for x in v))
-    if 0.0 in lengths:
-        return 0.0
-    return sum(x * y for x, y in zip(u, v, strict=True)) / (lengths[0] * lengths[1])
-
-
-def slow_info_nce(a, b, temperature, negatives, *, groups=None, weights=None, same_group="ignored"):
-    """Loops and math only: one anchor at a time, one candidate at a time."""
-    n = len(a)
-    groups, weights = groups or list(range(n)), weights or [1.0] * n
-
-    def log_ratio(anchor, target, others):
-        right = slow_cosine(anchor, target) / temperature
-        logits = [right] + [slow_cosine(anchor, other) / temperature for other in others]
-        top = max(logits)
-        return top + math.log(math.fsum(math.exp(x - top) for x in logits)) - right
-
-    def one(i, anchors, partners):
-        candidates = [(j, partners[j]) for j in range(n)]
-        if negatives == "both":
-            candidates += [(j, anchors[j]) for j in range(n) if j != i]
-        if same_group == "ignored":
-            others = [row for j, row in candidates if groups[j] != groups[i]]
-            return log_ratio(anchors[i], partners[i], others)
-        terms = []
-        for number, (j, row) in enumerate(candidates):
-            if groups[j] == groups[i]:
-                others = [other for k, (_, other) in enumerate(candidates) if k != number]
-                terms.append(log_ratio(anchors[i], row, others))
-        return math.fsum(terms) / len(terms)
-
-    losses = [weights[i] * (one(i, a, b) + one(i, b, a)) / 2 for i in range(n)]
-    return math.fsum(losses) / math.fsum(weights)
-
-
-def cross_entropy(a, b, *, temperature, negatives):
-    """Torch's own cross entropy on the whole matrix."""
-    n = len(a)
-    a, b = unit_rows(a, shortest=1e-6), unit_rows(b, shortest=1e-6)
-    if negatives == "cross":
-        logits, partner = (a @ b.T) / temperature, torch.arange(n)
-        return (F.cross_entropy(logits, partner) + F.cross_entropy(logits.T, partner)) / 2
-    z = torch.cat([a, b])
-    logits = (z @ z.T) / temperature
-    logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool), -math.inf)
-    return F.cross_entropy(logits, torch.arange(2 * n).roll(n))
-
-
-@pytest.fixture(params=["plain", "tiled"])
-def form(request, monkeypatch):
-    """Both ways to compute the sums, whatever the size of the batch."""
-    is_tiled = request.param == "tiled"
-    monkeypatch.setattr(MODULE, "TILED_FROM", 0 if is_tiled else 1e9)
-    monkeypatch.setattr(tiles, "CPU_TILE", (6, 5))
-    return request.param
-
-
-def views(n, d, seed, *, signed=True, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    a, b = torch.randn(2, n, d, generator=generator, dtype=torch.float64)
-    return (a.to(dtype), b.to(dtype)) if signed else (a.relu().to(dtype), b.relu().to(dtype))
 
 
 @pytest.mark.parametrize("negatives", ["both", "cross"])
@@ -124,27 +58,6 @@ def test_opposite_partners_give_the_exact_large_loss(temperature):
     expected = slow_info_nce(a.tolist(), (-a).tolist(), temperature, "both")
     loss = info_nce(a, -a, temperature=temperature)
     assert float(loss) == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("settings_name", ["plain", "weights", "ignored", "positive"])
-@pytest.mark.parametrize("negatives", ["both", "cross"])
-def test_gradient(negatives, settings_name):
-    a, b = views(4, 3, 0)
-    groups = torch.tensor([2, 0, 2, 1])
-    extra = {
-        "plain": {},
-        "weights": {"weights": torch.tensor([1.0, 0.0, 2.0, 0.5])},
-        "ignored": {"groups": groups},
-        "positive": {"groups": groups, "same_group": "positive"},
-    }[settings_name]
-    temperature = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
-
-    def loss(a, b, temperature):
-        return info_nce(a, b, temperature=temperature, negatives=negatives, **extra)
-
-    inputs = (a.requires_grad_(), b.requires_grad_(), temperature)
-    assert torch.autograd.gradcheck(loss, inputs)
 
 
 @pytest.mark.usefixtures("form")
@@ -317,84 +230,6 @@ def test_groups_by_hand():
     assert float(loss) == pytest.approx(math.log(3))
 
 
-@pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("negatives", ["both", "cross"])
-def test_gradients_through_one_argument_at_a_time(negatives):
-    a, b = views(8, 3, 0)
-    temperature = torch.tensor(0.3, dtype=torch.float64)
-    arguments = [a, b, temperature]
-    for argument in arguments:
-        argument.requires_grad_()
-    together = torch.autograd.grad(
-        cross_entropy(a, b, temperature=temperature, negatives=negatives), arguments
-    )
-    for number, expected in enumerate(together):
-        given = [z.detach().requires_grad_(i == number) for i, z in enumerate(arguments)]
-        info_nce(*given[:2], temperature=given[2], negatives=negatives).backward()
-        torch.testing.assert_close(given[number].grad, expected)
-
-
-@pytest.mark.usefixtures("form")
-def test_a_graph_may_be_used_twice():
-    a, b = views(20, 3, 0)
-    a.requires_grad_()
-    loss = info_nce(a, b, temperature=0.2)
-    loss.backward(retain_graph=True)
-    once = a.grad.clone()
-    loss.backward()
-    torch.testing.assert_close(a.grad, 2 * once)
-
-
-# Torch scripts its own rules when forward mode is first used.
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("negatives", ["both", "cross"])
-@pytest.mark.parametrize("n_rows", [1022, 1024])
-def test_tiles_have_first_derivatives_by_backward_only(negatives, n_rows):
-    n = n_rows // 2 if negatives == "both" else n_rows
-    a, b = views(n, 3, 0)
-    direction, _ = views(n, 3, 1)
-
-    def loss(a):
-        return info_nce(a, b, temperature=0.3, negatives=negatives)
-
-    (first,) = torch.autograd.grad(loss(a.requires_grad_()), a, create_graph=True)
-    along = (first * direction).sum()
-    a = a.detach()
-    if n_rows < 1024:
-        torch.testing.assert_close(torch.func.grad(loss)(a), first)
-        torch.testing.assert_close(torch.func.jvp(loss, (a,), (direction,))[1], along)
-        along.backward()
-    else:
-        with pytest.raises(RuntimeError, match="autograd"):
-            torch.func.grad(loss)(a)
-        with pytest.raises(NotImplementedError, match="no forward-mode gradient; use backward"):
-            torch.func.jvp(loss, (a,), (direction,))
-        with pytest.raises(RuntimeError, match="no second derivative; use a smaller batch"):
-            along.backward()
-
-
-# Torch scripts its own rules when forward mode is first used.
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("negatives", ["both", "cross"])
-def test_small_batches_have_second_derivatives_in_every_mode(negatives):
-    a, b = views(4, 3, 0)
-
-    def loss(a):
-        return info_nce(a, b, temperature=0.3, negatives=negatives)
-
-    assert torch.autograd.gradgradcheck(loss, a.clone().requires_grad_())
-    # A row of zeros, which is no kink to torch, and which numbers cannot be put beside.
-    a[2] = 0
-    b[3] = 0
-    modes = (torch.func.jacrev, torch.func.jacfwd)
-    first, *others = (outer(inner(loss))(a) for outer in modes for inner in modes)
-    assert first.isfinite().all()
-    assert first[2].abs().max() > 0
-    for other in others:
-        torch.testing.assert_close(other, first)
-    torch.testing.assert_close(first, first.permute(2, 3, 0, 1))
-
-
 def test_what_runs_without_options_is_the_textbook_form(monkeypatch):
     asked = []
 
@@ -435,23 +270,6 @@ def test_tiny_losses_keep_their_digits():
     apart = torch.eye(4)
     loss = info_nce(apart, apart, temperature=0.02)
     assert float(loss) == pytest.approx(6 * math.exp(-50), rel=1e-4)
-
-
-# Where a compiled function is cut in two, torch itself touches what it warns of.
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
-@pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("negatives", ["both", "cross"])
-def test_compiled(negatives):
-    a, b = views(8, 3, 0)
-    temperature = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
-
-    def loss(a, b):
-        return 2 * info_nce(a * 3, b, temperature=temperature, negatives=negatives)
-
-    expected = torch.autograd.grad(loss(a.requires_grad_(), b), (a, temperature))
-    found = torch.autograd.grad(torch.compile(loss, backend="aot_eager")(a, b), (a, temperature))
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs)
 
 
 def test_numpy_results_of_the_oracle_are_sane():
