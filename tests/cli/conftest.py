@@ -9,11 +9,11 @@ import pytest
 from nonneg.cli import main
 
 
-def _nonneg(*arguments, cwd="."):
+def _nonneg(*arguments, cwd=".", columns=200):
     """The command line without the seconds that a new process takes to import torch."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     argv = patch.object(sys, "argv", ["nonneg", *map(str, arguments)])
-    wide = patch.dict("os.environ", COLUMNS="200")
+    wide = patch.dict("os.environ", COLUMNS=str(columns))
     with argv, wide, chdir(cwd), redirect_stdout(out), redirect_stderr(err):
         try:
             main()

@@ -89,6 +89,15 @@ def test_the_ranking_is_made_on_the_training_set(runs):
     assert ranking["order"] == metrics.select(scores, 32).tolist()
 
 
+def test_a_narrow_terminal_cuts_no_word(nonneg, run):
+    asked = ("--only", "properties,selection")
+    said = nonneg("evaluate", run, *asked, *SMALL, columns=80).stdout
+    table = said.partition("all figures")[0]
+    assert "n_zero_rows" in table
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) == 80
+
+
 def test_sections_that_are_not_asked_for_stay(nonneg, run):
     before = evaluation(run)["sections"]["properties"]
     ended = nonneg("evaluate", run, "--only", "neighbours", *SMALL)

@@ -60,6 +60,7 @@ def run(nonneg, place):
     assert "samples learnt from" in said
     assert "360" in said
     assert "alive features" in said
+    assert "active features per test sample" in said
     assert "seconds" in said
     assert f"next: nonneg evaluate {folder}" in said
     return folder

@@ -109,7 +109,8 @@ def evaluate(
             after=lambda _: bar.advance(task),
         )
     if any(name in evaluation.sections for name in names):
-        console.print(_table(evaluation, names, title=f"{run.name}, {split}"))
+        title = f"{run.name}, {split}"
+        console.print(_table(evaluation, names, title=title, width=console.width))
     for name in names:
         if name in evaluation.skipped:
             console.print(
@@ -122,13 +123,20 @@ def evaluate(
     console.print(f"all figures: {run / EVALUATION_FILES[split]}", highlight=False, soft_wrap=True)
 
 
-def _table(evaluation: "Evaluation", names: list[str], *, title: str) -> Table:
+# On a terminal below this width long names of figures wrap, so that what stands beside them is not
+# squeezed to a few letters.
+_WIDE = 100
+_BESIDE_WIDTH = 28
+
+
+def _table(evaluation: "Evaluation", names: list[str], *, title: str, width: int) -> Table:
     from nonneg.metrics.figures import shown_kind
 
     table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("figure", no_wrap=True)
+    is_wide = width >= _WIDE
+    table.add_column("figure", no_wrap=is_wide)
     table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("read against", style="dim")
+    table.add_column("read against", style="dim", min_width=None if is_wide else _BESIDE_WIDTH)
     for name in names:
         section = evaluation.sections.get(name)
         if section:

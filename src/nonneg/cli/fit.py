@@ -110,9 +110,9 @@ def _table(run: "FittedRun", test: Path | None) -> Table:
     table.add_row("samples learnt from", f"{run.n_train:,}")
     kept = "samples kept for testing" if test is None else f"test samples of {escape(test.name)}"
     table.add_row(kept, f"{run.n_test:,}")
-    table.add_row("axes kept", f"{ncl.n_axes_:,} of {ncl.n_features_in_:,}")
+    table.add_row("principal axes kept", f"{ncl.n_axes_:,} of {ncl.n_features_in_:,}")
     table.add_row("steps", f"{ncl.n_iter_:,}")
-    table.add_row(f"active features a {where} sample", f"{run.active_per_sample:.1f}")
+    table.add_row(f"active features per {where} sample", f"{run.active_per_sample:.1f}")
     table.add_row("alive features", f"{ncl.n_alive_:,} of {ncl.encoder_.n_features:,}")
     table.add_row("dead features", f"{ncl.n_dead_:,}")
     table.add_row("seconds", f"{run.seconds:.1f}")
