@@ -64,3 +64,13 @@ def test_a_run_of_before_digests_goes_on(tmp_path):
     folder.claim(SETTINGS, resume=False)
     assert "data_digest" not in json.loads((tmp_path / "run" / "run.json").read_text())
     folder.claim(SETTINGS, resume=True, data_digest="b")
+
+
+def test_a_setting_that_came_after_a_run_counts_as_its_default(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.claim(SETTINGS, resume=False)
+    later = {**SETTINGS, "loss": {"name": "info_nce", "temperature": 0.12}}
+    folder.claim(later, resume=True)
+    later["loss"]["temperature"] = 0.2
+    with pytest.raises(FileExistsError, match=r"loss\.temperature: 0\.12 there, 0\.2 here"):
+        folder.claim(later, resume=True)

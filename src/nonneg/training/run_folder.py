@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE
+from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, EncoderSettings
 from nonneg.io import read_json, write_bytes, write_json
 from nonneg.settings import differences
 from nonneg.training.settings import MACHINE_SETTINGS, TrainConfig
@@ -215,7 +215,8 @@ class RunFolder:
             write_json(self.path / RUN_FILE, record)
             return
         there = read_record(self.path)
-        changed = differences(what_counts(there["settings"]), what_counts(_plain(settings)))
+        earlier, now = (_with_defaults(table) for table in (there["settings"], _plain(settings)))
+        changed = differences(what_counts(earlier), what_counts(now))
         if changed:
             listed = "; ".join(
                 f"{key}: {old!r} there, {new!r} here" for key, old, new in changed[:3]
@@ -295,6 +296,27 @@ def what_counts(settings: dict[str, Any]) -> dict[str, Any]:
         **settings,
         "training": {k: v for k, v in loop.items() if k not in MACHINE_SETTINGS},
     }
+
+
+def _with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
+    """A run's settings with those that came after it: it was trained as their defaults do."""
+    defaults = {**TrainConfig().model_dump(), "encoder": EncoderSettings().model_dump()}
+    of_groups = {k: v for k, v in _plain(defaults).items() if isinstance(settings.get(k), dict)}
+    return _filled(settings, of_groups)
+
+
+def _filled(table: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """A table of tables with what it lacks.
+
+    Example:
+        >>> _filled({"loss": {"name": "a"}}, {"loss": {"name": "b", "new": 1}, "seed": 0})
+        {'loss': {'name': 'a', 'new': 1}, 'seed': 0}
+    """
+    filled = {**defaults, **table}
+    for key, known in defaults.items():
+        if isinstance(known, dict) and isinstance(filled[key], dict):
+            filled[key] = _filled(filled[key], known)
+    return filled
 
 
 def _plain(settings: dict[str, Any]) -> Any:  # noqa: ANN401
