@@ -83,8 +83,8 @@ def test_neighbors_agree_on_the_axes_of_groups_only():
 
 
 def test_one_axis_is_kept():
-    positions = torch.randn(50, 1, generator=torch.Generator().manual_seed(0))
-    assert kept_axes(positions, positions.var(dim=0), torch.Generator()).tolist() == [0]
+    assert kept_axes(torch.tensor([2.0]), torch.tensor([0.0])).tolist() == [0]
+    assert kept_axes(torch.tensor([2.0]), torch.tensor([1.0])).tolist() == [0]
 
 
 def test_bad_rows_are_numbered_across_tiles(monkeypatch):

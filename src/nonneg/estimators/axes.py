@@ -1,7 +1,14 @@
-"""Principal axes of the vectors, and how many of them are worth keeping."""
+"""What the data says: its principal axes, how clustered it is, and what sizes follow for a fit.
+
+Two numbers decide the sizes: how many samples there are, and how clustered they are. Tight groups,
+such as requests of a few kinds, call for few features that stand for whole groups: a warm
+temperature and partners from a wide neighbourhood. Samples that are each a thing of its own, such
+as abstracts of papers, call for cool temperatures, so that what is near stays near. The constants
+were chosen on validation parts of texts of both kinds; docs/history/no-loss.md has the figures.
+"""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +21,7 @@ from nonneg.estimators.inputs import TILE_ENTRIES, dense_rows, tiles
 from nonneg.metrics.results import FloatArray
 from nonneg.pairs.neighbours import exact_neighbors
 
-__all__ = ["Projection", "principal_axes"]
+__all__ = ["Axes", "Projection", "principal_axes"]
 
 # Up to this many columns the covariance matrix is held whole; beyond, some axes are searched for.
 _MAX_COVARIANCE = 4096
@@ -113,11 +120,122 @@ def _signed_axes(axes: Tensor) -> Tensor:
 
 
 # How many samples are compared with how many others, and with how many of the nearest.
-_N_QUERIES = 1000
+_N_QUERIES = 2000
 _N_GALLERY = 20_000
 _N_NEIGHBORS = 10
+# Samples that neighbours agree on less than this are no groups with noise around them …
+_LOOSE = 0.5
+# … and of tighter ones this much of the variance is noise, for each point of agreement above it.
+_NOISE_RATE = 1.8
 # An axis on which neighbours agree nearly as well as on the average is no noise.
 _NEARLY = 0.9
+
+
+class Axes(NamedTuple):
+    """The principal axes of vectors."""
+
+    center: Tensor
+    """``(d,)``."""
+    directions: Tensor
+    """``(d, r)``, strongest first."""
+    variances: Tensor
+    """``(r,)``, float64."""
+
+    def projection(self, kept: Tensor, *, whitening: float = 0.0) -> Projection:
+        """Centre and some axes as the backbone of a head.
+
+        Args:
+            kept: The numbers of the axes.
+            whitening: As for :meth:`scales`.
+        """
+        projection = Projection(len(self.center), len(kept))
+        projection.center.copy_(self.center)
+        projection.axes.copy_(self.directions[:, kept] * self.scales(kept, whitening))
+        return projection
+
+    def scales(self, kept: Tensor, whitening: float) -> Tensor:
+        """What each axis is multiplied by, ``(len(kept),)``.
+
+        Its standard deviation, as a share of that of the strongest, to the power of minus
+        ``whitening``: 0 leaves axes as they are, 1 makes all of them alike.
+        """
+        return (self.variances[kept] / self.variances[0]).pow(-whitening / 2).float()
+
+    def agreement(self, X: Any, seed: int) -> Tensor:  # noqa: ANN401
+        """How far neighbours agree along each axis, ``(r,)`` in [0, 1].
+
+        Args:
+            X: The vectors ``(n, d)``: an array, a memory map or SciPy CSR.
+            seed: Of the samples that are compared, and of the axes to find neighbours by.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        some = torch.randperm(X.shape[0], generator=generator)[:_N_GALLERY].sort().values
+        positions = _positions(X, some, self.center, self.directions)  # (n, r)
+        # A power of two changes no digit, and keeps squares within float32.
+        scale = 2.0 ** round(math.log2(float(self.variances[0])) / 2)
+        variances = (self.variances / scale**2).float()
+        return neighbor_correlation(positions / scale, variances, generator)
+
+    def kept(
+        self, denoise: str | int, agreement: Tensor, *, shape: tuple[int, int], name: str = "X"
+    ) -> Tensor:
+        """The numbers of the axes to keep, int64.
+
+        Args:
+            denoise: ``"auto"`` (see :func:`kept_axes`), ``"none"`` for all axes, or their number.
+            agreement: Of neighbours along each axis; only ``"auto"`` looks at it.
+            shape: Of the vectors.
+            name: What errors call them.
+        """
+        n_found = len(self.variances)
+        if denoise == "auto":
+            return kept_axes(self.variances, agreement)
+        n_kept = n_found if denoise == "none" else int(denoise)
+        if n_kept > n_found:
+            raise ValueError(
+                f"denoise={denoise} asks for more principal axes than the {n_found} found in the "
+                f"{shape[0]} rows and {shape[1]} columns of {name}; lower it, or set "
+                "denoise='none' to keep all"
+            )
+        return torch.arange(n_kept)
+
+
+def clustering(variances: Tensor, agreement: Tensor) -> float:
+    """How far neighbours agree: near 1 for tight groups, near 0 where each sample is on its own.
+
+    The mean over axes of their agreement, weighted by variance.
+
+    Example:
+        >>> clustering(torch.tensor([3.0, 1.0]), torch.tensor([1.0, 0.0]))
+        0.75
+    """
+    return float((agreement * variances).sum() / variances.sum())
+
+
+def kept_axes(variances: Tensor, agreement: Tensor) -> Tensor:
+    """The numbers of the axes that are not noise, int64.
+
+    Where samples come in tight groups, what they differ by inside a group is noise for whoever
+    looks for groups. Where they do not, every detail may count, and all axes are kept. In between
+    the strongest axes are kept, with a share ``1 - 1.8 (clustering - 0.5)`` of the variance, and
+    those on which neighbours agree nearly as well as on the average.
+
+    Args:
+        variances: Of the axes, falling ``(r,)``.
+        agreement: Of neighbours along each, ``(r,)`` in [0, 1].
+
+    Example:
+        >>> variances = torch.tensor([4.0, 4.0, 1.0, 1.0])
+        >>> kept_axes(variances, torch.tensor([0.5, 0.5, 0.1, 0.1])).tolist()
+        [0, 1, 2, 3]
+        >>> kept_axes(variances, torch.tensor([1.0, 1.0, 0.1, 0.1])).tolist()
+        [0, 1]
+    """
+    overall = clustering(variances, agreement)
+    share = variances / variances.sum()
+    before = share.cumsum(0) - share
+    is_strong = before < 1 - _NOISE_RATE * max(0.0, overall - _LOOSE)
+    return (is_strong | (agreement >= _NEARLY * overall)).nonzero()[:, 0]
 
 
 def fitted_projection(
@@ -130,67 +248,19 @@ def fitted_projection(
 
     Args:
         X: ``(n, d)``, an array, a memory map or SciPy CSR.
-        denoise: ``"auto"`` (see :func:`kept_axes`), ``"none"`` for all axes, or their number.
+        denoise: As for :meth:`Axes.kept`.
         seed: Of the samples that are compared.
         name: What errors call the vectors.
     """
-    center, axes, variances = principal_axes(X, seed, name)
-    if denoise == "auto":
-        generator = torch.Generator().manual_seed(seed)
-        some = torch.randperm(X.shape[0], generator=generator)[:_N_GALLERY].sort().values
-        positions = _positions(X, some, center, axes)  # (n, r)
-        # A power of two changes no digit, and keeps squares within float32.
-        scale = 2.0 ** round(math.log2(float(variances[0])) / 2)
-        kept = kept_axes(positions / scale, (variances / scale**2).float(), generator)
-    else:
-        kept = torch.arange(len(variances) if denoise == "none" else int(denoise))
-        if len(kept) > len(variances):
-            raise ValueError(
-                f"denoise={denoise} asks for more principal axes than the {len(variances)} found "
-                f"in the {X.shape[0]} rows and {X.shape[1]} columns of {name}; lower it, or set "
-                "denoise='none' to keep all"
-            )
-    projection = Projection(X.shape[1], len(kept))
-    projection.center.copy_(center)
-    projection.axes.copy_(axes[:, kept])
-    return projection
+    axes = Axes(*principal_axes(X, seed, name))
+    agreement = axes.agreement(X, seed) if denoise == "auto" else torch.zeros(len(axes.variances))
+    return axes.projection(axes.kept(denoise, agreement, shape=X.shape, name=name))
 
 
 def _positions(X: Any, rows: Tensor, center: Tensor, axes: Tensor) -> Tensor:  # noqa: ANN401
     """Some rows on the axes, ``(n, r)``, without holding all of their columns at once."""
     step = max(1, TILE_ENTRIES // X.shape[1])
     return torch.cat([(dense_rows(X, part.numpy()) - center) @ axes for part in rows.split(step)])
-
-
-def kept_axes(positions: Tensor, variances: Tensor, generator: torch.Generator) -> Tensor:
-    """The numbers of the axes to keep, int64.
-
-    Let c be the correlation of neighbours along an axis that was not used to find them, and s its
-    mean over all axes, weighted by variance. Where samples come in tight groups s is near 1, and
-    what is left beside the groups is noise; where each sample is a thing of its own s is near 0,
-    and every detail counts. So the strongest axes with a share ``1 - s/2`` of the variance are
-    kept, and those with c of at least 0.9 s besides.
-
-    Args:
-        positions: Centred samples on their principal axes ``(n, r)``.
-        variances: Of the axes, falling ``(r,)``.
-        generator: Draws the samples to compare and the halves of the axes.
-
-    Example:
-        Two tight groups far apart on the first axis, and five axes of noise:
-
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> positions = 0.1 * torch.randn(400, 6, generator=generator)
-        >>> positions[:, 0] += torch.arange(400) % 2 * 2 - 1
-        >>> 0 in kept_axes(positions, positions.var(dim=0), generator).tolist()
-        True
-    """
-    agreement = neighbor_correlation(positions, variances, generator)
-    share = variances / variances.sum()
-    overall = float((agreement * share).sum())
-    before = share.cumsum(0) - share
-    kept = (before < 1 - overall / 2) | (agreement >= _NEARLY * max(overall, 0.0))
-    return kept.nonzero()[:, 0]
 
 
 def neighbor_correlation(
@@ -215,3 +285,112 @@ def neighbor_correlation(
         around = there[nearest.flatten()].view(len(queries), k, -1).mean(dim=1)
         correlation[compared] = (there[queries] * around).mean(dim=0) / variances[compared]
     return correlation.clamp(0, 1)
+
+
+LEVELS = {"concepts": 0.0, "balanced": 0.5, "full": 1.0}
+# Below this clustering samples are on their own, and this much above it they come in groups.
+_LOOSE, _RANGE = 0.45, 0.22
+
+
+class Sizes(NamedTuple):
+    """What a fit to neighbours needs to know."""
+
+    n_components: int
+    """Features to begin with; those that turn out alike are merged."""
+    n_neighbors: int
+    """Partners of each sample."""
+    temperature: float
+    """Of the features' similarities."""
+    teacher_temperature: float
+    """Of the vectors' own cosines."""
+    partner_rate: float
+    """Share of the partner in the targets."""
+    max_active: int
+    """Features per sample that are kept, in training too."""
+    whitening: float
+    """How far the axes are made alike before the head."""
+
+
+def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Sizes:
+    """The sizes for vectors of this number and clustering.
+
+    Args:
+        n_samples: Of the training set.
+        clustering: In [0, 1], see :func:`clustering`.
+        detail: A key of :data:`LEVELS`, or a number from 0, few and pure features, to 1, faithful
+            search.
+
+    Example:
+        >>> requests = chosen_sizes(15_000, 0.69, "balanced")
+        >>> requests.n_components, requests.max_active, round(requests.temperature, 2)
+        (1024, 16, 0.19)
+        >>> abstracts = chosen_sizes(5_000, 0.3, "balanced")
+        >>> abstracts.n_components, abstracts.max_active, round(abstracts.temperature, 2)
+        (1000, 16, 0.09)
+    """
+    level = LEVELS[detail] if isinstance(detail, str) else detail
+    balanced = _balanced(n_samples, clustering)
+    if level < 0.5:
+        end, share = _concepts(n_samples), 1 - 2 * level
+    else:
+        end, share = _full(n_samples), 2 * level - 1
+    between = {
+        key: _between(value, getattr(end, key), share) for key, value in balanced._asdict().items()
+    }
+    return Sizes(**between)
+
+
+def _balanced(n_samples: int, clustering: float) -> Sizes:
+    tight = min(1.0, max(0.0, (clustering - _LOOSE) / _RANGE))
+    # Of few samples fine distinctions cannot be learnt.
+    few = min(1.0, max(0.0, (4000 - n_samples) / 2000))
+    loose = 0.09 + 0.06 * few
+    return Sizes(
+        n_components=_within(n_samples // 5, 16, 1024),
+        n_neighbors=_neighbors(10 + 10 * tight, n_samples),
+        temperature=loose + (0.19 - loose) * tight,
+        teacher_temperature=0.05 + 0.05 * tight,
+        partner_rate=0.3 + 0.4 * tight,
+        max_active=_within(n_samples // 200, 8, 16),
+        whitening=0.25 * (1 - tight) * (1 - few),
+    )
+
+
+def _concepts(n_samples: int) -> Sizes:
+    return Sizes(
+        n_components=_within(n_samples // 20, 16, 512),
+        n_neighbors=_neighbors(20, n_samples),
+        temperature=0.23,
+        teacher_temperature=0.1,
+        partner_rate=1.0,
+        max_active=8,
+        whitening=0.0,
+    )
+
+
+def _full(n_samples: int) -> Sizes:
+    return Sizes(
+        n_components=_within(n_samples, 16, 4096),
+        n_neighbors=_neighbors(10, n_samples),
+        temperature=0.07,
+        teacher_temperature=0.03,
+        partner_rate=0.0,
+        max_active=64,
+        whitening=0.5,
+    )
+
+
+def _neighbors(wanted: float, n_samples: int) -> int:
+    """At most a twentieth of the samples, so that something is left to tell them from."""
+    return _within(round(wanted), 1, max(1, n_samples // 20))
+
+
+def _within(value: int, least: int, most: int) -> int:
+    return max(least, min(value, most))
+
+
+def _between(start: Any, end: Any, share: float) -> Any:  # noqa: ANN401
+    """Counts and temperatures by ratios; what may be 0 by differences. Whole numbers stay whole."""
+    if isinstance(start, int) and isinstance(end, int):
+        return round(start * math.exp(share * math.log(end / start)))
+    return start + share * (end - start)

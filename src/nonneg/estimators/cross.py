@@ -1,6 +1,7 @@
 """``CrossNCL``: features that mean one thing for two kinds of vectors."""
 
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from nonneg.encoder import Encoder
 from nonneg.estimators.axes import fitted_projection
+from nonneg.estimators.display import progress_bar
 from nonneg.estimators.fit import (
     FitSettings,
     Head,
@@ -24,7 +26,6 @@ from nonneg.estimators.fit import (
     hidden_vectors,
     learnt_side,
     new_encoder,
-    progress_bar,
     warn_of_dead,
 )
 from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes
@@ -110,7 +111,8 @@ def learn_across(
     steps = fit_settings(settings, len(groups), seed)
     generator = torch.Generator().manual_seed(seed)
     views = _views(heads, groups, steps, settings.noise, generator)
-    with progress_bar(steps.n_steps, shown=settings.verbose > 0) as progress:
+    is_shown = settings.verbose > 0
+    with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
         history = fit_heads(heads, views, steps, generator, progress)
     x_side, y_side = (learnt_side(head.encoder, head.hidden, settings, seed) for head in heads)
     return (x_side, y_side), history

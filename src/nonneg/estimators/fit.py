@@ -2,27 +2,32 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from torch import Tensor, nn
+from torch import Tensor
 
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators.axes import Projection
 from nonneg.estimators.inputs import HeadSettings, tiles
+from nonneg.head.on_rate import raise_bias, row_threshold
 from nonneg.head.projector import ProjectorSettings
-from nonneg.head.revival import forget, last_layer, revive_dead
+from nonneg.head.revival import (
+    forget,
+    last_inputs,
+    last_layer,
+    point_at_samples,
+    reinitialise,
+    revive_dead,
+    twin_leaders,
+)
 from nonneg.losses.info_nce import info_nce
+from nonneg.losses.soft_targets import cosine_weights, soft_info_nce
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, activation_moments, active_counts
 from nonneg.metrics.inputs import checked_features
 from nonneg.metrics.results import BoolArray, FloatArray
-from nonneg.rows import unit_rows
 from nonneg.training.optimizers import learning_rate_factor
 
 _N_EPOCHS = 10
@@ -68,6 +73,8 @@ Report = Callable[[Record], None]
 _WEIGHT_DECAY = 1e-4
 # When dead features are revived, as shares of all steps: early enough to learn after it.
 _REVIVALS = (0.25, 0.5)
+# When twins are merged; with a number of features to keep, not at the very end.
+_MERGES = (0.5, 0.8)
 # Some dead features are no harm: reviving all of them gives more features that say the same.
 _MAX_DEAD_RATE = 0.5
 # Samples that a feature has to be off for to count as dead while training.
@@ -89,6 +96,11 @@ class FitSettings:
         temperature: Of InfoNCE.
         target_active: Mean number of active features per sample; with fewer, biases are raised.
         seed: Of the order of the samples and of the pairs.
+        teacher_temperature: Of soft targets by the cosines of the views' teacher rows; None leaves
+            the partner as the only positive.
+        partner_rate: The share of the partner in soft targets.
+        at_samples: Whether features begin at samples, and those that become twins are merged.
+        keeps_number: Whether merged features are re-initialised, so that their number stays.
     """
 
     n_steps: int
@@ -97,6 +109,10 @@ class FitSettings:
     temperature: float
     target_active: float | None
     seed: int
+    teacher_temperature: float | None = None
+    partner_rate: float = 1.0
+    at_samples: bool = False
+    keeps_number: bool = True
 
 
 class Head(NamedTuple):
@@ -115,6 +131,8 @@ class Views(NamedTuple):
     """Hidden vectors for each head, 2 n rows in all; row i and row n + i belong together."""
     groups: Tensor | None = None
     """``(n,)``: pairs of the same number are no negatives of each other."""
+    teacher: Tensor | None = None
+    """What soft targets are made of ``(2 n, h)``; None for the inputs themselves."""
 
 
 def fit_heads(
@@ -143,28 +161,26 @@ def fit_heads(
         FloatingPointError: If the loss is no number.
     """
     encoders = [head.encoder for head in heads]
-    parameters = [p for encoder in encoders for p in encoder.projector.train().parameters()]
-    optimizer = torch.optim.AdamW(parameters, weight_decay=_WEIGHT_DECAY)
-    revivals = {int(share * settings.n_steps) for share in _REVIVALS}
+    if settings.at_samples:
+        _begin_at_samples(heads, generator)
+    optimizer = _optimizer(encoders, settings)
+    shares = _MERGES if settings.at_samples else _REVIVALS
+    repairs = {int(share * settings.n_steps) for share in shares}
     every = max(1, settings.n_steps // _N_RECORDS)
     history: list[Record] = []
-    for step, (inputs, groups) in enumerate(views):
+    for step, view in enumerate(views):
         for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * rate_factor(step, settings.n_steps)
-        scores = [e.projector(part) for e, part in zip(encoders, inputs, strict=True)]
+            group["lr"] = group["peak"] * rate_factor(step, settings.n_steps)
+        scores = [e.projector(part) for e, part in zip(encoders, view.inputs, strict=True)]
         features = torch.cat([e.nonnegative(s) for e, s in zip(encoders, scores, strict=True)])
-        loss = info_nce(
-            *features.chunk(2), temperature=settings.temperature, negatives="cross", groups=groups
-        )
+        loss = _loss(features, view, settings)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if settings.target_active is not None and step >= _TARGET_FROM * settings.n_steps:
-            for encoder, of_side in zip(encoders, scores, strict=True):
-                target = settings.target_active
-                raise_bias(last_layer(encoder), of_side.detach(), target, share=_TARGET_SHARE)
-        if step in revivals:
-            _revive(heads, optimizer, generator)
+        if step >= _TARGET_FROM * settings.n_steps:
+            _towards_target(encoders, scores, settings.target_active)
+        if step + 1 in repairs:
+            optimizer = _repaired(heads, optimizer, settings, generator)
         finite = _finite(loss.item(), step + 1, settings)
         is_kept = step % every == 0 or step + 1 == settings.n_steps
         if is_kept or progress is not None:
@@ -180,15 +196,109 @@ def fit_heads(
     return history
 
 
-def _revive(
-    heads: Sequence[Head], optimizer: torch.optim.Optimizer, generator: torch.Generator
+def _towards_target(
+    encoders: Sequence[Encoder], scores: Sequence[Tensor], target: float | None
 ) -> None:
-    """Re-initialise dead features at samples, where they are too many."""
+    if target is not None:
+        for encoder, of_side in zip(encoders, scores, strict=True):
+            raise_bias(last_layer(encoder), of_side.detach(), target, share=_TARGET_SHARE)
+
+
+def _loss(features: Tensor, view: Views, settings: FitSettings) -> Tensor:
+    a, b = features.chunk(2)
+    if settings.teacher_temperature is None:
+        return info_nce(
+            a, b, temperature=settings.temperature, negatives="cross", groups=view.groups
+        )
+    teacher = torch.cat(view.inputs) if view.teacher is None else view.teacher
+    return soft_info_nce(
+        a,
+        b,
+        weights=cosine_weights(*teacher.chunk(2), temperature=settings.teacher_temperature),
+        temperature=settings.temperature,
+        partner_rate=settings.partner_rate,
+    )
+
+
+def _optimizer(encoders: Sequence[Encoder], settings: FitSettings) -> torch.optim.Optimizer:
+    """AdamW of the projectors.
+
+    A bias is compared with scores, which are longer than weights by the length of a hidden vector;
+    where features begin at samples, it takes steps that are as much longer.
+    """
+    groups: list[dict[str, Any]] = []
+    for encoder in encoders:
+        bias = last_layer(encoder).bias
+        scale = math.sqrt(last_layer(encoder).in_features) if settings.at_samples else 1.0
+        others = [p for p in encoder.projector.train().parameters() if p is not bias]
+        groups += [
+            {"params": others, "peak": settings.learning_rate},
+            {"params": [bias], "peak": settings.learning_rate * scale},
+        ]
+    return torch.optim.AdamW(groups, weight_decay=_WEIGHT_DECAY)
+
+
+@torch.no_grad()
+def _begin_at_samples(heads: Sequence[Head], generator: torch.Generator) -> None:
+    """Point all features at samples, with weights of length 1."""
+    for encoder, hidden in heads:
+        n_looked_at = max(_N_SAMPLES, 2 * encoder.n_features)
+        some = torch.randperm(len(hidden), generator=generator)[:n_looked_at]
+        reinitialise(encoder, hidden[some.to(hidden.device)], generator)
+        last = last_layer(encoder)
+        length = last.weight.norm(dim=1).median()
+        last.weight.div_(length)
+        last.bias.div_(length)
+
+
+def _repaired(
+    heads: Sequence[Head],
+    optimizer: torch.optim.Optimizer,
+    settings: FitSettings,
+    generator: torch.Generator,
+) -> torch.optim.Optimizer:
+    """Merge twins, or re-initialise dead features at samples where they are too many."""
     some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
     looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
+    if settings.at_samples:
+        for encoder, hidden in looked_at:
+            others = "reinitialised" if settings.keeps_number else "dropped"
+            merge_twins(encoder, hidden, others, generator)
+        return _optimizer([encoder for encoder, _ in heads], settings)
     revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
     for encoder, _ in heads:
         forget(optimizer, last_layer(encoder), revived)
+    return optimizer
+
+
+@torch.no_grad()
+def merge_twins(
+    encoder: Encoder, hidden: Tensor, others: str, generator: torch.Generator | None = None
+) -> None:
+    """Leave one feature of those that say the same, as strong as all of them.
+
+    Args:
+        encoder: Its last layer changes in place.
+        hidden: Of training samples ``(n, h)``.
+        others: What becomes of the others and of dead features: ``"dropped"``, ``"off"`` for every
+            sample, or ``"reinitialised"`` at samples.
+        generator: Draws these samples.
+    """
+    inputs, last = last_inputs(encoder, hidden), last_layer(encoder)
+    kept, factors = twin_leaders(encoder.nonnegative(last(inputs)))
+    if not len(kept):
+        return
+    last.weight[kept] *= factors[:, None]
+    last.bias[kept] *= factors
+    rest = torch.ones(encoder.n_features, dtype=torch.bool, device=kept.device)
+    rest[kept] = False
+    if others == "dropped":
+        encoder.keep_features(kept)
+    elif others == "off":
+        last.weight[rest], last.bias[rest] = 0.0, -1.0
+    else:
+        assert generator is not None
+        point_at_samples(encoder, inputs, rest.nonzero().flatten(), generator)
 
 
 def _finite(loss: float, step: int, settings: FitSettings) -> float:
@@ -198,100 +308,6 @@ def _finite(loss: float, step: int, settings: FitSettings) -> float:
             f"({settings.learning_rate:g})"
         )
     return loss
-
-
-@contextmanager
-def stage(text: str, *, shown: bool) -> Iterator[None]:
-    """Say what is being done for as long as it takes, if anything is to be shown."""
-    if not shown:
-        yield
-        return
-    with Console().status(text):
-        yield
-
-
-@contextmanager
-def progress_bar(n_steps: int, *, shown: bool) -> Iterator[Report | None]:
-    """A function to call with each step's record, or None if nothing is to be shown."""
-    if not shown:
-        yield None
-        return
-    columns = [
-        TextColumn("NCL"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("loss {task.fields[loss]:.3f}"),
-        TextColumn("{task.fields[active]:.1f} active per sample"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    ]
-    with Progress(*columns) as bar:
-        task = bar.add_task("", total=n_steps, loss=float("nan"), active=float("nan"))
-
-        def report(record: Record) -> None:
-            bar.update(
-                task,
-                completed=record["step"],
-                loss=record["loss"],
-                active=record["active_per_sample"],
-            )
-
-        yield report
-
-
-@torch.no_grad()
-def raise_bias(
-    last: nn.Linear, scores: Tensor, target_active: float, *, share: float = 1.0
-) -> float:
-    """Raise all biases by one number, towards the target, if too few scores are above zero.
-
-    Args:
-        last: The layer that makes the scores; its bias changes in place.
-        scores: Of samples like those to come, ``(n, d)``.
-        target_active: Mean number of scores above zero per sample.
-        share: How much of the way to go, up to 1.
-
-    Returns:
-        What was added to every bias: 0 where enough are on already.
-
-    Example:
-        >>> layer, scores = nn.Linear(1, 3), torch.tensor([[1.0, -2.0, -4.0]])
-        >>> raise_bias(layer, scores, target_active=2)
-        3.0
-    """
-    shift = share * max(0.0, -_border(scores, target_active))
-    last.bias.add_(shift)
-    return shift
-
-
-def row_threshold(features: Tensor, target_active: float) -> float:
-    """The size, in rows scaled to length 1, above which the target's number of entries lies.
-
-    Dropping by one bias for all would empty the rows of weak samples; relative to the length of
-    the row, each sample keeps its strongest.
-
-    Args:
-        features: Of samples like those to come, non-negative ``(n, d)``.
-        target_active: Mean number of entries to keep per sample.
-
-    Returns:
-        0 where no more are on than that.
-
-    Example:
-        >>> round(row_threshold(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), target_active=1), 6)
-        0.7
-    """
-    return min(1.0, max(0.0, _border(unit_rows(features), target_active)))
-
-
-def _border(values: Tensor, per_row: float) -> float:
-    """Halfway between the last value that belongs to the largest ones and the next."""
-    flat: FloatArray = values.flatten().cpu().numpy()
-    n_kept = max(1, min(round(per_row * len(values)), len(flat) - 1))
-    places = (len(flat) - n_kept - 1, len(flat) - n_kept)
-    ordered = np.partition(flat, places)
-    return float(ordered[places[0]] + ordered[places[1]]) / 2
 
 
 # Ranking, dead features and the bias are measured on at most so many training samples.
@@ -351,7 +367,14 @@ def fit_settings(settings: HeadSettings, n_samples: int, seed: int) -> FitSettin
     )
 
 
-def learnt_side(encoder: Encoder, hidden: Tensor, settings: HeadSettings, seed: int) -> LearntSide:
+def learnt_side(
+    encoder: Encoder,
+    hidden: Tensor,
+    settings: HeadSettings,
+    seed: int,
+    *,
+    trained_limit: int | None = None,
+) -> LearntSide:
     """A trained encoder with its biases or its threshold set to the target, and its measures.
 
     ``max_active`` may be changed later, so what is measured does not depend on it.
@@ -362,14 +385,16 @@ def learnt_side(encoder: Encoder, hidden: Tensor, settings: HeadSettings, seed: 
         settings: Their ``target_active`` is the mean number of active features per sample; None
             leaves them as they are.
         seed: Of the samples to measure on.
+        trained_limit: The most features per sample that were on in training, if there was a limit:
+            it holds for what is measured too.
     """
     encoder.eval()
-    sample, target = _some_rows(hidden, seed), settings.target_active
+    sample, target = some_rows(hidden, seed), settings.target_active
     threshold = 0.0
     if target is not None:
         raise_bias(last_layer(encoder), _scores(encoder, sample), target)
         threshold = row_threshold(_features(encoder, sample), target)
-    encoder.thin(threshold=threshold, max_active=None)
+    encoder.thin(threshold=threshold, max_active=trained_limit)
     features = checked_features(_features(encoder, sample))
     encoder.thin(threshold=threshold, max_active=settings.max_active)
     activation, _ = activation_moments(features, rectify=True)
@@ -386,7 +411,8 @@ def _features(encoder: Encoder, hidden: Tensor) -> Tensor:
     return encoder.nonnegative(_scores(encoder, hidden))  # type: ignore[no-any-return]
 
 
-def _some_rows(hidden: Tensor, seed: int) -> Tensor:
+def some_rows(hidden: Tensor, seed: int) -> Tensor:
+    """At most 20,000 rows, drawn by chance where there are more."""
     if len(hidden) <= _MEASURED:
         return hidden
     order = torch.randperm(len(hidden), generator=torch.Generator().manual_seed(seed))
@@ -402,7 +428,7 @@ def warn_of_dead(n_alive: int, n_features: int) -> None:
     n_dead = n_features - n_alive
     if n_dead > (1 - _MIN_ALIVE_RATE) * n_features:
         warnings.warn(
-            f"{n_dead} of {n_features} features are dead (off for every training sample); lower "
-            "temperature, learning_rate or n_components",
+            f"{n_dead} of {n_features} features are dead (off for every training sample, or merged "
+            "with one that says the same); lower n_components, temperature or learning_rate",
             stacklevel=3,
         )

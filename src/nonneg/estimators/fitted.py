@@ -13,14 +13,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from nonneg.backbones.simple import Frozen
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
 from nonneg.estimators.axes import Projection
 from nonneg.estimators.fit import Record
 from nonneg.estimators.inputs import tiles
-from nonneg.head.revival import last_layer
 from nonneg.inference import evaluation_mode
 from nonneg.io import digest_of_file, read_json, write_json
 from nonneg.metrics.results import FloatArray, IntArray
@@ -159,6 +157,7 @@ def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  #
     (estimator.n_features_in_,) = getattr(estimator, next(iter(places))).sample_shape
     if "threshold" in facts:  # 0.1 kept it here, and not with the encoder
         estimator.threshold_ = facts["threshold"]
+    estimator.max_active_ = getattr(estimator, next(iter(places))).settings.max_active
     estimator._limit_active()
     estimator.history_ = facts["history"]
     estimator.expected_activation_ = np.array(facts["expected_activation"])
@@ -172,13 +171,7 @@ def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  #
 def smaller_encoder(encoder: Encoder, chosen: IntArray) -> Encoder:
     """A copy of the encoder that computes only the chosen features, in this order."""
     smaller = copy.deepcopy(encoder)
-    last = last_layer(smaller)
-    rows = torch.from_numpy(chosen)
-    last.weight = nn.Parameter(last.weight.detach()[rows].clone())
-    last.bias = nn.Parameter(last.bias.detach()[rows].clone())
-    last.out_features = len(chosen)
-    projector = encoder.settings.projector.model_copy(update={"n_features": len(chosen)})
-    smaller.settings = encoder.settings.model_copy(update={"projector": projector})
+    smaller.keep_features(torch.from_numpy(chosen))
     return smaller
 
 
@@ -257,7 +250,9 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     _encoder_folders: ClassVar[dict[str, str]]
     """The attributes that are encoders, each with its place in a saved folder; X's first."""
-    max_active: int | None
+    max_active: int | str | None
+    max_active_: int | None
+    """The limit that ``max_active="auto"`` stands for."""
     expected_activation_: FloatArray
     n_alive_: int
     history_: list[Record]
@@ -304,7 +299,8 @@ class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _limit_active(self) -> None:
         """Give the encoders the present ``max_active``, which may change after the fit."""
-        limit = None if self.max_active is None else int(self.max_active)
+        limit = self.max_active_ if self.max_active == "auto" else self.max_active
+        limit = None if limit is None else int(limit)
         for attribute in self._encoder_folders:
             encoder: Encoder = getattr(self, attribute)
             if encoder.settings.max_active != limit:

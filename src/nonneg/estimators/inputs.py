@@ -1,7 +1,7 @@
 """What an estimator is given, checked: its parameters, and vectors, read by tiles of rows."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -79,13 +79,48 @@ class HeadSettings(EstimatorSettings):
         return self
 
 
+# What stands for "auto" where pairs are given and sizes are not chosen from the data.
+_UNSIZED: dict[str, Any] = {
+    "n_components": 1024,
+    "n_neighbors": 10,
+    "hidden": 512,
+    "temperature": 0.23,
+    "max_active": None,
+}
+
+
 class NCLSettings(HeadSettings):
     """Of :class:`nonneg.NCL`."""
 
+    detail: Literal["concepts", "balanced", "full"] | Annotated[float, Field(ge=0, le=1)]
     pairs: Literal["neighbors", "noise", "labels", "graph", "index"]
     n_neighbors: PositiveInt
     noise: PositiveFloat
     denoise: Literal["auto", "none"] | PositiveInt
+    autos: frozenset[str] = frozenset()
+    """Which settings are left to the data."""
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> Self:
+        """The settings of ``get_params()``, with stand-ins for those that are ``"auto"``."""
+        autos = {key for key in _UNSIZED if isinstance(params[key], str) and params[key] == "auto"}
+        return super().of({**params, **{key: _UNSIZED[key] for key in autos}, "autos": autos})
+
+    def sized(self, sizes: dict[str, Any]) -> Self:
+        """With what was left to the data as the sizes say; a head without a hidden layer."""
+        chosen = {**sizes, "hidden": 0}
+        if self.target_active is not None or self.nonnegative not in _RECTIFIED:
+            chosen["max_active"] = None
+        return self.model_copy(update={key: chosen[key] for key in self.autos})
+
+    @model_validator(mode="after")
+    def _detail_has_a_meaning(self) -> Self:
+        if self.detail != "balanced" and self.pairs != "neighbors":
+            raise ValueError(
+                f"detail={self.detail!r} is for pairs='neighbors'; with pairs={self.pairs!r} set "
+                "n_components, temperature or max_active"
+            )
+        return self
 
 
 class CrossSettings(HeadSettings):
@@ -172,12 +207,24 @@ def checked_vectors(estimator: Any, X: ArrayLike, *, reset: bool) -> Any:  # noq
         X: What the user gave.
         reset: Whether the estimator is being fitted.
     """
+    if _is_text(X):
+        raise ValueError(
+            "X holds texts, not vectors; embed them first, for example with "
+            "sentence_transformers.SentenceTransformer(model).encode(texts)"
+        )
     n_least = 2 if reset else 1
     checked = validate_data(
         estimator, from_torch(X), reset=reset, ensure_min_samples=n_least, **_ACCEPTED
     )
     check_finite(checked)
     return checked
+
+
+def _is_text(X: Any) -> bool:  # noqa: ANN401
+    """Whether it is a text, or a sequence that begins with one."""
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], str)
+    return isinstance(X, str) or (isinstance(X, np.ndarray) and X.ndim < 2 and X.dtype.kind == "U")
 
 
 def checked_partners(y: ArrayLike, n_columns: int | None = None) -> Any:  # noqa: ANN401
@@ -241,6 +288,46 @@ def group_numbers(groups: Iterable[Hashable] | None, n_samples: int) -> Tensor:
             "give each thing a label of its own"
         )
     return torch.tensor(numbers)
+
+
+def check_length(y: ArrayLike | None, X: Any) -> None:  # noqa: ANN401
+    """Raise a sentence unless y, where there is one, has an entry for each row of X."""
+    if y is None:
+        return
+    entries = np.asarray(from_torch(y))
+    if entries.shape[:1] != (X.shape[0],):
+        raise ValueError(
+            f"y has {entries.size} entries, but X has {X.shape[0]} rows; give one per row"
+        )
+
+
+def label_numbers(y: ArrayLike, n_samples: int) -> Tensor:
+    """Labels as class numbers from 0 on, int64 ``(n,)``."""
+    labels = np.asarray(y)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"y must have shape ({n_samples},), got {labels.shape}")
+    try:
+        # As objects: an array of words would turn a NaN among them into a word.
+        check_none_missing(np.asarray(y, dtype=object).tolist(), "y")
+        _, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise TypeError(
+            "y mixes labels that cannot be compared, as words and numbers; give all of one type"
+        ) from None
+    if not numbers.any():
+        raise ValueError("y has one class only, so nothing can be told apart; give two or more")
+    return torch.from_numpy(numbers)
+
+
+def sparse_weights(graph: Any) -> Any:  # noqa: ANN401
+    """Weights ``(n, n)`` as SciPy sparse, where they are an array or a tensor."""
+    is_sparse: bool = sparse.issparse(graph)
+    if is_sparse:
+        return graph
+    weights = np.asarray(from_torch(graph))
+    if weights.ndim != 2:
+        raise ValueError(f"graph must be square (n, n), got shape {weights.shape}")
+    return sparse.csr_array(weights)
 
 
 def check_none_missing(labels: Sequence[Any], name: str) -> None:

@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from nonneg.encoder import Encoder
-from nonneg.estimators.axes import fitted_projection
+from nonneg.estimators.axes import Axes, chosen_sizes, clustering, principal_axes
+from nonneg.estimators.display import progress_bar, stage
 from nonneg.estimators.fit import (
     FitSettings,
     Head,
@@ -27,14 +30,21 @@ from nonneg.estimators.fit import (
     fit_settings,
     hidden_vectors,
     learnt_side,
+    merge_twins,
     new_encoder,
-    progress_bar,
-    stage,
+    some_rows,
     warn_of_dead,
 )
 from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes, smaller_encoder
-from nonneg.estimators.inputs import NCLSettings, check_none_missing, checked_vectors, from_torch
+from nonneg.estimators.inputs import (
+    NCLSettings,
+    check_length,
+    checked_vectors,
+    label_numbers,
+    sparse_weights,
+)
 from nonneg.estimators.reading import ReadableFeatures
+from nonneg.metrics.results import IntArray
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.protocol import Batch, Draws, Pairs
 from nonneg.pairs.relations import GraphPairs, LabelPairs, NoisePairs, given_pairs
@@ -85,43 +95,19 @@ def _labels(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
         raise ValueError(
             'pairs="labels" requires y to be passed, but the target y is None; call fit(X, y)'
         )
-    labels = np.asarray(given.y)
-    if labels.shape != (len(hidden),):
-        raise ValueError(f"y must have shape ({len(hidden)},), got {labels.shape}")
-    try:
-        # As objects: an array of words would turn a NaN among them into a word.
-        check_none_missing(np.asarray(given.y, dtype=object).tolist(), "y")
-        _, numbers = np.unique(labels, return_inverse=True)
-    except TypeError:
-        raise TypeError(
-            "y mixes labels that cannot be compared, as words and numbers; give all of one type"
-        ) from None
-    if not numbers.any():
-        raise ValueError("y has one class only, so nothing can be told apart; give two or more")
-    return LabelPairs(torch.from_numpy(numbers))
+    return LabelPairs(label_numbers(given.y, len(hidden)))
 
 
 def _graph(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
     if given.graph is None:
         raise ValueError('pairs="graph" needs a graph: call fit(X, graph=A)')
-    pairs = GraphPairs(_as_sparse(given.graph))
+    pairs = GraphPairs(sparse_weights(given.graph))
     if pairs.n_samples != len(hidden):
         raise ValueError(
             f"graph has {pairs.n_samples} nodes, but X has {len(hidden)} rows; give one node per "
             "row"
         )
     return pairs
-
-
-def _as_sparse(graph: Any) -> Any:  # noqa: ANN401
-    """Weights ``(n, n)`` as SciPy sparse, where they are an array or a tensor."""
-    is_sparse: bool = sparse.issparse(graph)
-    if is_sparse:
-        return graph
-    weights = np.asarray(from_torch(graph))
-    if weights.ndim != 2:
-        raise ValueError(f"graph must be square (n, n), got shape {weights.shape}")
-    return sparse.csr_array(weights)
 
 
 def _index(_settings: NCLSettings, hidden: Tensor, given: Given) -> Pairs:
@@ -154,16 +140,59 @@ def learn(
         seed: Of everything drawn; torch's own generator is left alone.
     """
     is_shown = settings.verbose > 0
-    with stage(f"denoising {X.shape[0]:,} samples", shown=is_shown):
-        projection = fitted_projection(X, settings.denoise, seed)
+    rows = trained_rows(X.shape[0], settings, seed)
+    X = X if rows is None else X[rows]
+    with stage(f"looking at {X.shape[0]:,} samples") if is_shown else nullcontext():
+        axes = Axes(*principal_axes(X, seed))
+        is_sized = settings.pairs == "neighbors"
+        agreement = torch.zeros(len(axes.variances))
+        if is_sized or settings.denoise == "auto":
+            agreement = axes.agreement(X, seed)
+        grouped = clustering(axes.variances, agreement)
+        sizes = chosen_sizes(X.shape[0], grouped, settings.detail)
+        settings = settings.sized(sizes._asdict()) if is_sized else settings
+        kept = axes.kept(settings.denoise, agreement, shape=X.shape)
+        whitening = sizes.whitening if is_sized else 0.0
+        projection = axes.projection(kept, whitening=whitening)
         hidden = hidden_vectors(X, projection, settings)
-    with stage(f"looking for partners of {X.shape[0]:,} samples", shown=is_shown):
-        pairs = partners(settings, hidden, given)
+        scales = axes.scales(kept, whitening).to(hidden.device)
+    with stage(f"looking for partners of {X.shape[0]:,} samples") if is_shown else nullcontext():
+        pairs = partners(settings, hidden / scales, given)
     encoder = new_encoder(projection, settings, seed)
     steps = fit_settings(settings, len(hidden), seed)
-    with progress_bar(steps.n_steps, shown=is_shown) as progress:
-        history = fit_head(encoder, hidden, pairs, steps, progress)
-    return learnt_side(encoder, hidden, settings, seed), history
+    limit = None
+    if is_sized:
+        # A target is met by a threshold after training, which needs features to choose from.
+        has_target = settings.target_active is not None
+        limit = None if has_target else settings.max_active
+        encoder.thin(threshold=None, max_active=limit)
+        steps = replace(
+            steps,
+            teacher_temperature=sizes.teacher_temperature,
+            partner_rate=sizes.partner_rate,
+            at_samples=not has_target,
+            keeps_number="n_components" not in settings.autos,
+        )
+    with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
+        history = fit_head(encoder, hidden, pairs, steps, progress, scales=scales)
+    side = learnt_side(encoder, hidden, settings, seed, trained_limit=limit)
+    return side, history
+
+
+# Of more samples than this, so many drawn ones are learnt from, where pairs are not given.
+_MOST_TRAINED = 65_536
+
+
+def trained_rows(n_samples: int, settings: NCLSettings, seed: int) -> IntArray | None:
+    """The numbers of the samples to learn from, in order; None for all.
+
+    A map from vectors to some thousand features is learnt from tens of thousands of samples; with
+    more, the search for neighbours costs most and brings nothing.
+    """
+    if n_samples <= _MOST_TRAINED or settings.pairs not in ("neighbors", "noise"):
+        return None
+    drawn = np.random.default_rng(seed).choice(n_samples, _MOST_TRAINED, replace=False)
+    return np.sort(drawn)
 
 
 def fit_head(
@@ -172,6 +201,8 @@ def fit_head(
     pairs: Pairs,
     settings: FitSettings,
     progress: Report | None = None,
+    *,
+    scales: Tensor | None = None,
 ) -> list[Record]:
     """Train the encoder's projector on hidden vectors that are already there.
 
@@ -181,14 +212,24 @@ def fit_head(
         pairs: Which samples belong together, by their rows in ``hidden``.
         settings: Steps, batch, rates, seed.
         progress: Called after each step with its record.
+        scales: What each column of ``hidden`` was multiplied by ``(h,)``: without it, rows are the
+            vectors whose cosines are soft targets. None for 1.
 
     Returns:
         The records of :func:`fit_heads`.
     """
     generator = torch.Generator().manual_seed(settings.seed)
-    batches = _batches(hidden, settings, generator)
-    views = (Views((torch.cat(pairs(batch)),)) for batch in batches)  # (2 · batch_size, h)
-    return fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
+
+    def view(batch: Batch) -> Views:
+        rows = torch.cat(pairs(batch))  # (2 · batch_size, h)
+        return Views((rows,), teacher=None if scales is None else rows / scales)
+
+    views = (view(batch) for batch in _batches(hidden, settings, generator))
+    history = fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
+    if settings.at_samples:
+        others = "off" if settings.keeps_number else "dropped"
+        merge_twins(encoder, some_rows(hidden, settings.seed), others)
+    return history
 
 
 def _batches(hidden: Tensor, settings: FitSettings, generator: torch.Generator) -> Iterator[Batch]:
@@ -208,28 +249,36 @@ class NCL(ReadableFeatures, FittedFeatures):
     """Sparse, non-negative, readable features of vectors: a scikit-learn transformer.
 
     The vectors are centred, denoised and scaled to one length; pairs of them that belong together
-    train one rectified head by InfoNCE. Features are compared by cosine.
+    train one rectified head by InfoNCE, for ``"neighbors"`` with soft targets: the vectors' own
+    cosines say how near the other samples of a batch are. Features are compared by cosine. What is
+    ``"auto"`` is chosen without labels, from the number of samples and how clustered they are.
 
     Args:
-        n_components: Number of features.
+        n_components: Number of features. ``"auto"`` starts with a fifth of the samples, at most
+            1,024, and merges features that turn out to say the same.
+        detail: For ``pairs="neighbors"``: ``"concepts"`` for few and pure features, ``"balanced"``,
+            ``"full"`` for faithful search, or a number from 0 (concepts) to 1 (full).
         pairs: What belongs together: ``"neighbors"`` (near by cosine), ``"noise"`` (a sample and
             itself, disturbed), ``"labels"`` (the same ``y``), ``"graph"`` (joined by an edge of
             ``fit(X, graph=A)``) or ``"index"`` (listed in ``fit(X, index_pairs=ij)``).
-        n_neighbors: How many of the nearest are partners, for ``"neighbors"``.
+        n_neighbors: How many of the nearest are partners, for ``"neighbors"``; ``"auto"``: 10 to
+            20, and at most a twentieth of the samples.
         noise: Standard deviation of the disturbance, for ``"noise"``; entries have size 1.
-        denoise: ``"auto"`` keeps the principal axes that neighbours agree on, a number keeps so
-            many, ``"none"`` keeps all.
-        hidden: Width of the head's inner layer; 0 for one linear map.
+        denoise: ``"auto"`` drops weak principal axes where samples come in tight groups, a number
+            keeps so many, ``"none"`` keeps all.
+        hidden: Width of the head's inner layer; 0 for one linear map, as ``"auto"`` is for
+            ``"neighbors"``; for other pairs it is 512.
         temperature: Of InfoNCE: the higher, the fewer features are on.
         target_active: Mean number of active features per sample: the weakest of a sample are
             dropped, or biases raised while training. None leaves it to the temperature.
-        max_active: The most features that ``transform`` leaves on per sample, the largest.
+        max_active: The most features that are on per sample, the largest; with ``"neighbors"`` in
+            training too. May be lowered later. ``"auto"``: 8 to 64 by detail, None without a limit.
         nonnegative: A key of ``nonneg.head.TRANSFORMS``. ``"rep_relu"`` has the values of
             ``"relu"`` and revives features near zero; ``"identity"`` switches NCL off.
         max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but at least
             300 and at most 2,000 steps.
         max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
-            By default 400 rows take as many steps as 15,000, namely 300: lower it for a quick look.
+            Of more than 65,536 samples without given pairs, so many drawn ones are learnt from.
         batch_size: Pairs per step; of fewer samples, all.
         learning_rate: At its peak.
         sparse_output: Whether ``transform`` gives a SciPy CSR array.
@@ -264,16 +313,17 @@ class NCL(ReadableFeatures, FittedFeatures):
 
     def __init__(
         self,
-        n_components: int = 1024,
+        n_components: int | str = "auto",
         *,
+        detail: str | float = "balanced",
         pairs: str = "neighbors",
-        n_neighbors: int = 10,
+        n_neighbors: int | str = "auto",
         noise: float = 0.5,
         denoise: str | int = "auto",
-        hidden: int = 512,
-        temperature: float = 0.23,
+        hidden: int | str = "auto",
+        temperature: float | str = "auto",
         target_active: float | None = None,
-        max_active: int | None = None,
+        max_active: int | str | None = "auto",
         nonnegative: str = "rep_relu",
         max_epochs: int | None = None,
         max_steps: int | None = None,
@@ -285,6 +335,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.detail = detail
         self.pairs = pairs
         self.n_neighbors = n_neighbors
         self.noise = noise
@@ -316,15 +367,17 @@ class NCL(ReadableFeatures, FittedFeatures):
         Args:
             X: ``(n, d)``: an array or tensor of any real type, a memory map, which is read tile by
                 tile, or SciPy sparse.
-            y: Labels ``(n,)`` for ``pairs="labels"``; not used otherwise.
+            y: Labels ``(n,)`` for ``pairs="labels"``; otherwise only their number is checked.
             graph: Weights ``(n, n)``, SciPy sparse or an array, for ``pairs="graph"``.
             index_pairs: Whole numbers ``(n_pairs, 2)`` for ``pairs="index"``.
         """
         settings = NCLSettings.of(self.get_params(deep=False))
         X = checked_vectors(self, X, reset=True)
+        check_length(y, X)
         seed = int(check_random_state(self.random_state).randint(2**31))
         side, self.history_ = learn(X, settings, Given(y, graph, index_pairs), seed)
         self.encoder_ = side.encoder
+        self.max_active_ = side.encoder.settings.max_active
         self.expected_activation_ = side.expected_activation
         self.n_alive_ = int(side.alive.sum())
         self.feature_names_: list[str] = []
@@ -386,6 +439,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         smaller.history_ = list(self.history_)
         smaller.expected_activation_ = self.expected_activation_[chosen]
         smaller.n_alive_ = int((smaller.expected_activation_ > 0).sum())
+        smaller.max_active_ = self.max_active_
         smaller.feature_names_ = [self.feature_names_[i] for i in chosen if self.feature_names_]
         return smaller
 

@@ -1,7 +1,10 @@
-"""On-rates: thresholds that set, or cap, the share of samples for which a feature is on."""
+"""On-rates: thresholds that set, or cap, how often features are on."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from nonneg.rows import unit_rows
 
 # Features that are looked at together: there may be very many, and as many samples.
 AT_ONCE = 1024
@@ -46,3 +49,57 @@ def cap_on_rate(last: nn.Linear, inputs: Tensor, max_on_rate: float) -> None:
         n_on = (scores > 0).sum(dim=0)
         highest = thresholds(scores, torch.full_like(n_on, n_max))
         last.bias[rows] -= torch.where(n_on > n_max, highest, 0.0)
+
+
+@torch.no_grad()
+def raise_bias(
+    last: nn.Linear, scores: Tensor, target_active: float, *, share: float = 1.0
+) -> float:
+    """Raise all biases by one number, towards the target, if too few scores are above zero.
+
+    Args:
+        last: The layer that makes the scores; its bias changes in place.
+        scores: Of samples like those to come, ``(n, d)``.
+        target_active: Mean number of scores above zero per sample.
+        share: How much of the way to go, up to 1.
+
+    Returns:
+        What was added to every bias: 0 where enough are on already.
+
+    Example:
+        >>> layer, scores = nn.Linear(1, 3), torch.tensor([[1.0, -2.0, -4.0]])
+        >>> raise_bias(layer, scores, target_active=2)
+        3.0
+    """
+    shift = share * max(0.0, -_border(scores, target_active))
+    last.bias.add_(shift)
+    return shift
+
+
+def row_threshold(features: Tensor, target_active: float) -> float:
+    """The size, in rows scaled to length 1, above which the target's number of entries lies.
+
+    Dropping by one bias for all would empty the rows of weak samples; relative to the length of
+    the row, each sample keeps its strongest.
+
+    Args:
+        features: Of samples like those to come, non-negative ``(n, d)``.
+        target_active: Mean number of entries to keep per sample.
+
+    Returns:
+        0 where no more are on than that.
+
+    Example:
+        >>> round(row_threshold(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), target_active=1), 6)
+        0.7
+    """
+    return min(1.0, max(0.0, _border(unit_rows(features), target_active)))
+
+
+def _border(values: Tensor, per_row: float) -> float:
+    """Halfway between the last value that belongs to the largest ones and the next."""
+    flat = values.flatten().cpu().numpy()
+    n_kept = max(1, min(round(per_row * len(values)), len(flat) - 1))
+    places = (len(flat) - n_kept - 1, len(flat) - n_kept)
+    ordered = np.partition(flat, places)
+    return float(ordered[places[0]] + ordered[places[1]]) / 2

@@ -1,4 +1,4 @@
-"""Re-initialisation of features at samples: of dead ones, or of all."""
+"""Re-initialisation of features at samples, of dead ones or of all, and merging of twins."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -63,6 +63,28 @@ def revive_dead(
 
 
 @torch.no_grad()
+def point_at_samples(
+    encoder: Headed, inputs: Tensor, rows: Tensor, generator: torch.Generator
+) -> None:
+    """Point some features at samples of their own, drawn by chance; the others stay.
+
+    Args:
+        encoder: Whose last layer changes in place.
+        inputs: What reaches it of samples, ``(n, width)``.
+        rows: The numbers of the features; of more than there are samples, the first.
+        generator: Draws the samples.
+    """
+    last = last_layer(encoder)
+    chosen = torch.randperm(len(inputs), generator=generator)[: len(rows)].to(inputs.device)
+    length = last.weight.norm(dim=1).median()
+    # In parts: there may be as many samples as features, and very many of both.
+    for start in range(0, len(chosen), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        features, samples = rows[: len(chosen)][part], chosen[part]
+        _point(last, inputs, features, samples, length=length, on_rate=_REINIT_ON_RATE)
+
+
+@torch.no_grad()
 def reinitialise(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tensor:
     """Point every feature at a sample of its own, drawn at random, whatever it had learnt.
 
@@ -77,14 +99,54 @@ def reinitialise(encoder: Headed, hidden: Tensor, generator: torch.Generator) ->
     Returns:
         Which features were re-initialised, ``(d,)``: all, or the first n of more.
     """
-    last, inputs = last_layer(encoder), last_inputs(encoder, hidden)
-    n_features = len(last.weight)
-    chosen = torch.randperm(len(inputs), generator=generator)[:n_features].to(inputs.device)
-    length = last.weight.norm(dim=1).median()
-    # In parts: there may be as many samples as features, and very many of both.
-    for rows in torch.arange(len(chosen), device=inputs.device).split(AT_ONCE):
-        _point(last, inputs, rows, chosen[rows], length=length, on_rate=_REINIT_ON_RATE)
-    return torch.arange(n_features, device=inputs.device) < len(chosen)
+    inputs = last_inputs(encoder, hidden)
+    rows = torch.arange(len(last_layer(encoder).weight), device=inputs.device)
+    point_at_samples(encoder, inputs, rows, generator)
+    return rows < len(inputs)
+
+
+# Features whose columns have a larger cosine than this say the same.
+TWINS_FROM = 0.8
+
+
+@torch.no_grad()
+def twin_leaders(features: Tensor, *, twins_from: float = TWINS_FROM) -> tuple[Tensor, Tensor]:
+    """Which features to keep of those that say the same, and how much stronger to make them.
+
+    From the strongest on, each feature stands for all weaker ones whose columns have a larger
+    cosine with its own than ``twins_from``. Two equal columns add twice their product to every
+    similarity, so the one that is left is made stronger: its squares then sum up to what those of
+    all its twins do, and similarities stay nearly what they were.
+
+    Args:
+        features: Of samples ``(n, d)``, at least 0.
+        twins_from: In (0, 1].
+
+    Returns:
+        The numbers of the features that are kept, in their order, and factors ``(n_kept,)``;
+        features that are off for all samples are not kept.
+
+    Example:
+        >>> features = torch.tensor([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.0]])
+        >>> kept, factors = twin_leaders(features)
+        >>> kept.tolist(), factors.square().round(decimals=3).tolist()
+        ([0, 2], [2.0, 1.0])
+    """
+    rows = unit_rows(features)
+    energy = rows.square().sum(dim=0)  # (d,)
+    columns = unit_rows(rows.T)  # (d, n)
+    cosine = columns @ columns.T
+    taken = energy <= 0
+    factors: dict[int, float] = {}
+    for feature in energy.argsort(descending=True, stable=True).tolist():
+        if taken[feature]:
+            continue
+        group = (cosine[feature] > twins_from) & ~taken
+        group[feature] = True
+        taken |= group
+        factors[feature] = float(energy[group].sum() / energy[feature]) ** 0.5
+    kept = torch.tensor(sorted(factors), dtype=torch.int64, device=features.device)
+    return kept, torch.tensor([factors[i] for i in kept.tolist()], device=features.device)
 
 
 @torch.no_grad()

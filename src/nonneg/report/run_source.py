@@ -135,7 +135,12 @@ class RunSource:
         if loss["name"] in CLASSIFIER_LOSSES:
             parts.append(name)
         elif loss.get("temperature") is not None:
-            parts.append(f"{name} at temperature {loss['temperature']:g}")
+            degree = loss["temperature"]
+            parts.append(
+                f"{name} at a temperature chosen from the data"
+                if degree == "auto"
+                else f"{name} at temperature {degree:g}"
+            )
             weight = loss.get("backbone_weight")
             if weight == 1:
                 parts.append("the backbone by the same loss of its own output")

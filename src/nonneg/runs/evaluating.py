@@ -127,7 +127,8 @@ def _classifier(run: RunRecord, encoder: Encoder) -> Classifier | None:
 
 def _temperature(run: RunRecord) -> float | None:
     loss = run.settings["loss"]
-    return float(loss["temperature"]) if loss["name"] == "info_nce" else None
+    is_known = loss["name"] == "info_nce" and loss["temperature"] != "auto"
+    return float(loss["temperature"]) if is_known else None
 
 
 def _counts(subject: Subject) -> dict[str, Any]:

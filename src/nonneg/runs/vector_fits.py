@@ -128,7 +128,10 @@ def vector_experiment(
     values = with_overrides(default, assignments)
     if "random_state" in values:
         raise ValueError("random_state is called seed here; set seed to a whole number from 0 on")
-    settings = FitSettings.read(values).model_dump(mode="json")
+    checked = FitSettings.of(values)
+    settings = checked.model_dump(mode="json", exclude={"autos"}) | dict.fromkeys(
+        sorted(checked.autos), "auto"
+    )
     seed = settings.pop("seed")
     machine = {key: settings.pop(key) for key in _MACHINE}
     experiment = VectorExperiment(

@@ -3,8 +3,8 @@ import torch
 from torch import nn
 
 from nonneg import metrics
-from nonneg.estimators.fit import raise_bias, row_threshold
 from nonneg.head.nonnegative import NonNegative
+from nonneg.head.on_rate import raise_bias, row_threshold
 
 
 @pytest.mark.parametrize("target", [25, 28.5])

@@ -1,0 +1,107 @@
+"""What NCL chooses from the data: sizes, numbers that are kept to, twins that are merged."""
+
+import numpy as np
+import pytest
+import torch
+from twelve_kinds import X_NEW, Y_NEW, X
+
+from nonneg import NCL, metrics
+from nonneg.estimators import ncl as module
+from nonneg.estimators.axes import chosen_sizes
+from nonneg.head.revival import twin_leaders
+
+QUICK = {"max_steps": 60, "batch_size": 128, "random_state": 0}
+
+
+def twin_rate(Z):
+    """The share of alive features with another whose column has a cosine above 0.9."""
+    alive = Z[:, Z.any(axis=0)]
+    columns = alive / np.linalg.norm(alive, axis=0)
+    cosine = columns.T @ columns - np.eye(columns.shape[1])
+    return (cosine.max(axis=0) > 0.9).mean()
+
+
+def test_about_as_many_features_as_kinds_and_none_twice():
+    ncl = NCL(**QUICK).fit(X)
+    Z = ncl.transform(X_NEW)
+    assert 12 <= Z.shape[1] <= 30
+    assert twin_rate(Z) == 0
+    assert metrics.active_per_sample(Z).value < 4
+    assert metrics.top_purity(Z, Y_NEW, m=20).value > 0.95
+    assert ncl.max_active_ == 8
+
+
+def test_a_number_that_is_given_is_kept_to_and_twins_are_off():
+    with pytest.warns(UserWarning, match="of 64 features are dead .*merged"):
+        ncl = NCL(64, **QUICK).fit(X)
+    Z = ncl.transform(X_NEW)
+    assert Z.shape[1] == 64
+    assert twin_rate(Z) == 0
+    assert ncl.n_dead_ > 0
+
+
+def test_more_detail_has_more_features_on():
+    active = {}
+    for detail in ("concepts", 0.25, "balanced", 0.75, "full"):
+        with np.errstate(all="raise"):
+            Z = NCL(detail=detail, **QUICK).fit(X + 0).transform(X_NEW)
+        active[detail] = metrics.active_per_sample(Z).value
+    assert active["concepts"] <= active["balanced"] < active["full"]
+
+
+def test_the_dial_goes_from_concepts_by_balanced_to_full():
+    assert chosen_sizes(5000, 0.4, 0.0) == chosen_sizes(5000, 0.4, "concepts")
+    assert chosen_sizes(5000, 0.4, 0.5) == chosen_sizes(5000, 0.4, "balanced")
+    assert chosen_sizes(5000, 0.4, 1.0) == chosen_sizes(5000, 0.4, "full")
+    levels = [chosen_sizes(5000, 0.4, level / 10) for level in range(11)]
+    temperatures = [sizes.temperature for sizes in levels]
+    assert temperatures == sorted(temperatures, reverse=True)
+    assert [s.n_components for s in levels] == sorted(s.n_components for s in levels)
+    assert [s.max_active for s in levels] == sorted(s.max_active for s in levels)
+
+
+@pytest.mark.parametrize("n_samples", [2, 10, 100, 10**7])
+@pytest.mark.parametrize("clustering", [0.0, 0.55, 1.0])
+@pytest.mark.parametrize("detail", ["concepts", "balanced", "full"])
+def test_sizes_suit_any_number_of_samples(n_samples, clustering, detail):
+    sizes = chosen_sizes(n_samples, clustering, detail)
+    assert 1 <= sizes.n_neighbors <= max(1, n_samples // 20)
+    assert 16 <= sizes.n_components <= 4096
+    assert 0.05 < sizes.temperature < 0.3
+    assert 0 <= sizes.partner_rate <= 1
+
+
+def test_of_many_samples_some_are_learnt_from(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_TRAINED", 300)
+    seen = []
+    real = module.hidden_vectors
+    monkeypatch.setattr(
+        module, "hidden_vectors", lambda rows, *others: seen.append(len(rows)) or real(rows, *others)
+    )
+    NCL(**QUICK).fit(X)
+    NCL(**{**QUICK, "max_steps": 2}, pairs="index").fit(X, index_pairs=[[0, 1], [1, 2]])
+    assert seen == [300, len(X)]
+
+
+def test_what_fit_chose_is_saved(tmp_path):
+    ncl = NCL(**QUICK).fit(X)
+    ncl.save(tmp_path)
+    again = NCL.load(tmp_path)
+    assert again.max_active == "auto"
+    assert again.max_active_ == ncl.max_active_
+    np.testing.assert_array_equal(again.transform(X_NEW), ncl.transform(X_NEW))
+    few = again.set_params(max_active=1).transform(X_NEW)
+    assert (few > 0).sum(axis=1).max() == 1
+    np.testing.assert_array_equal(
+        again.set_params(max_active="auto").transform(X_NEW), ncl.transform(X_NEW)
+    )
+
+
+def test_merged_twins_leave_similarities_as_they_were():
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.rand(50, 4, generator=generator) * (torch.rand(50, 4, generator=generator) > 0.5)
+    twins = torch.cat([rows, 2 * rows[:, :2], torch.zeros(50, 1)], dim=1)
+    kept, factors = twin_leaders(twins)
+    assert kept.tolist() == [2, 3, 4, 5]  # the stronger of two, and no dead feature
+    merged = twins[:, kept] * factors
+    torch.testing.assert_close(merged @ merged.T, twins @ twins.T, rtol=0.05, atol=0.05)
