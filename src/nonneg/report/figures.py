@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import torch
@@ -126,6 +127,7 @@ _PROPERTIES = (
     "sparsity",
     "correlation",
 )
+_TITLE_WIDTH = 20  # letters that fit above one panel of bars
 _RANKINGS = {
     "ea_rectified": "expected activation",
     "ea_signed": "expected activation of signed scores",
@@ -151,7 +153,7 @@ def property_bars(by_method: Mapping[str, Figures]) -> Drawing:
     for axis, key in zip(axes, known, strict=False):
         for place, (method, figures) in enumerate(by_method.items()):
             _bar(axis, place, method, figures.get(key))
-        axis.set_title(figure_kind(key).title.replace(" (", "\n("), fontsize=10)
+        axis.set_title(fill(figure_kind(key).title, _TITLE_WIDTH), fontsize=10)
         axis.set_xticks(range(len(by_method)), list(by_method))
         axis.set_ylim(0, 1.08)
         _tidy(axis)
