@@ -34,7 +34,7 @@ class Robustness:
 
     @property
     def corruption(self) -> float:
-        """The mean over severities and the corruptions in ``AVERAGED``, whatever others there are."""
+        """The mean over severities and the corruptions of ``AVERAGED``, whatever others exist."""
         found = self.by_corruption
         return statistics.fmean(found[name] for name in AVERAGED)
 

@@ -127,7 +127,7 @@ _PROPERTIES = (
     "sparsity",
     "correlation",
 )
-_TITLE_WIDTH = 20  # letters that fit above one panel of bars
+_TITLE_WIDTH = 19  # letters that fit above one panel of bars
 _RANKINGS = {
     "ea_rectified": "expected activation",
     "ea_signed": "expected activation of signed scores",
