@@ -176,7 +176,7 @@ BAD = {
     ),
     "far key": (
         ["train", "digits", "--set", "optimizer.zzz=1"],
-        "unknown setting 'optimizer.zzz'; known: optimizer.name, optimizer.lr, optimizer.weight_dec",
+        "unknown setting 'optimizer.zzz'; known: optimizer.name, optimizer.lr, optimizer.weight",
     ),
     "key without its group": (
         ["train", "digits", "--set", "epochs=3"],
