@@ -36,7 +36,7 @@ def top_samples(features: Tensor, n_top: int) -> Tensor:
 def montage(
     images: Tensor, columns: dict[str, Tensor], *, n_features: int = 8, n_top: int = 10
 ) -> Drawing:
-    """The top samples of each method's most expected features, one row per feature.
+    """The top samples of the features that are strongest on average, one row per feature.
 
     Args:
         images: uint8 or [0, 1] ``(n, c, h, w)``.
@@ -315,7 +315,7 @@ def _methods(atlas: Atlas) -> dict[str, FeatureLike]:
 
 
 def _ordered(Z: FeatureLike) -> np.ndarray:
-    """Cosines of the most expected alive features, similar ones side by side."""
+    """Cosines of the alive features strongest on average, similar ones side by side."""
     facts = feature_facts(Z, n_top=1)
     order = np.argsort(-facts.expected, kind="stable")
     cosines = column_cosines(Z, order[facts.n_active[order] > 0][:_N_CORRELATED])
