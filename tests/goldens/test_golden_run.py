@@ -46,6 +46,7 @@ TINY = (
 )
 OBJECTIVES = {
     "spectral": ("loss.name=spectral", "training.revive=false"),
+    "soft-info-nce": ("loss.name=soft_info_nce",),
     "decoupled": ("loss.name=decoupled",),
     "supervised-contrastive": ("loss.name=supervised_contrastive",),
     "sigmoid": ("loss.name=sigmoid",),

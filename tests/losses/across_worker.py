@@ -31,7 +31,8 @@ CASES = {
     }.items()
 } | {"spectral, few features": (5, None), "spectral, many features": (32, None)}
 # Each process computes these of the whole batch.
-CASES |= {name: (8, name) for name in ("decoupled", "sigmoid", "vicreg", "barlow_twins")}
+ALONE = ("soft_info_nce", "decoupled", "sigmoid", "vicreg", "barlow_twins")
+CASES |= {name: (8, name) for name in ALONE}
 
 
 def inputs():
@@ -50,7 +51,9 @@ def loss_and_gradients(views, n_features, settings, *, info_nce, spectral):
     weight, temperature = parameters(n_features)
     a, b = (view @ weight for view in views)
     if isinstance(settings, str):
-        loss = objective(LossSettings(name=settings))(a, b, None) + 0 * temperature
+        loss = (
+            objective(LossSettings(name=settings))(a, b, torch.cat(tuple(views))) + 0 * temperature
+        )
     elif settings is None:
         loss = spectral(a, b) + 0 * temperature
     else:

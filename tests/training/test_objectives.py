@@ -9,7 +9,13 @@ from rich.console import Console
 
 from nonneg import Encoder, EncoderSettings, losses
 from nonneg.head.projector import ProjectorSettings
-from nonneg.losses import info_nce, info_nce_queue, spectral_contrastive
+from nonneg.losses import (
+    cosine_weights,
+    info_nce,
+    info_nce_queue,
+    soft_info_nce,
+    spectral_contrastive,
+)
 from nonneg.pairs import Batch, Draws
 from nonneg.runs import read_experiment, run_experiment
 from nonneg.training import LossSettings, TrainConfig, contrastive_task, read_history
@@ -64,6 +70,8 @@ def test_only_the_supervised_contrastive_loss_sees_labels():
     a, b = torch.rand(2, 6, 5, generator=generator, dtype=torch.float64)
     labels = torch.tensor([0, 0, 1, 1, 2, 2])
     for name in PAIR_LOSSES[:-1]:
+        if name == "soft_info_nce":  # gets the teacher's vectors in their place
+            continue
         loss = objective(LossSettings(name=name))
         is_same = torch.equal(loss(a, b, labels), loss(a, b, labels.roll(1)))
         assert is_same is (name != "supervised_contrastive"), name
@@ -254,3 +262,33 @@ def test_the_page_names_the_function_of_every_objective():
     rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)`[^|]*\|[^|]*\|[^|]*\|$", page, re.MULTILINE))
     assert set(rows) == set(PAIR_LOSSES) - {"info_nce"}
     assert all(callable(getattr(losses, function)) for function in rows.values())
+
+
+def test_soft_targets_come_from_the_backbones_centred_outputs():
+    torch.manual_seed(0)
+    head = ProjectorSettings(hidden=(), n_features=6)
+    model = Encoder(EncoderSettings(projector=head), (3,), backbone=torch.nn.Linear(3, 4)).double()
+    views = torch.randn(2, 5, 3, dtype=torch.float64)
+    settings = config(
+        name="soft_info_nce", temperature=0.4, teacher_temperature=0.7, partner_rate=0.2
+    )
+    told = contrastive_task(model, lambda _: tuple(views), settings).learn(FIVE, Plain(model))
+    found = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    hidden = model.backbone(views.flatten(0, 1))
+    features = model.projector(hidden).clamp_min(0)
+    teacher = (hidden - hidden.mean(dim=0)).detach()
+    weights = cosine_weights(teacher[:5], teacher[5:], temperature=0.7)
+    expected = soft_info_nce(
+        features[:5], features[5:], weights=weights, temperature=0.4, partner_rate=0.2
+    )
+    expected.backward()
+    torch.testing.assert_close(told, expected.detach())
+    for gradient, parameter in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)
+
+
+def test_soft_targets_do_not_teach_the_backbone_that_makes_them():
+    settings = config(name="soft_info_nce", backbone_weight=0.5)
+    with pytest.raises(ValueError, match=r"^loss=soft_info_nce learns .*loss\.backbone_weight=0$"):
+        contrastive_task(encoder(2), lambda _: None, settings)

@@ -58,6 +58,11 @@ class Contrastive:
                 "loss.backbone_weight teaches the backbone, which encoder.frozen keeps as it is; "
                 "set loss.backbone_weight=0"
             )
+        if config.loss.name == "soft_info_nce" and config.loss.backbone_weight:
+            raise ValueError(
+                "loss=soft_info_nce learns from the backbone's own cosines, so they cannot teach "
+                "the backbone itself; set loss.backbone_weight=0"
+            )
 
     @property
     def module(self) -> nn.Module:
@@ -93,15 +98,16 @@ class Contrastive:
         detached = weight == 1
         rest = 1.0 if detached else 1 - weight
 
-        def loss_of(outputs: Tensor) -> Tensor:
+        def loss_of(outputs: Tensor, learnt_from: Tensor | None) -> Tensor:
             a, b = outputs.chunk(2)
-            return compared(a, b, labels)
+            return compared(a, b, learnt_from)
 
         def losses_of(hidden: Tensor, features: Tensor) -> Losses:
-            shown = loss_of(features)
+            is_soft = self.config.loss.name == "soft_info_nce"
+            shown = loss_of(features, centred(hidden.detach()) if is_soft else labels)
             if weight == 0:
                 return Losses(shown, shown)
-            return Losses(shown, rest * shown + weight * loss_of(centred(hidden)))
+            return Losses(shown, rest * shown + weight * loss_of(centred(hidden), labels))
 
         chunk_size = self.config.training.chunk_size
         if chunk_size is not None and chunk_size < len(views):

@@ -8,11 +8,12 @@ from nonneg.losses.distributed import gathered, info_nce_across, spectral_contra
 from nonneg.losses.info_nce import decoupled_contrastive
 from nonneg.losses.redundancy import barlow_twins, vicreg
 from nonneg.losses.sigmoid import pairwise_sigmoid
+from nonneg.losses.soft_targets import cosine_weights, soft_info_nce
 from nonneg.training.settings import LossSettings
 
 Objective = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-"""From both views ``(n, d)`` of this process's samples, and their labels ``(n,)`` where it learns
-from them, to the loss of the whole batch."""
+"""From both views ``(n, d)`` of this process's samples, and what else it learns from, to the loss
+of the whole batch: labels ``(n,)``, or the teacher's vectors of both views ``(2n, h)``."""
 
 # Any number of features has the products that so many would have. Lengths are learnt, but from
 # products near 1: a thousand features at their usual size give products near 100, whose squares
@@ -30,6 +31,21 @@ def objective(settings: LossSettings) -> Objective:
 
 def _info_nce(settings: LossSettings) -> Objective:
     return lambda a, b, _: info_nce_across(a, b, temperature=settings.temperature)
+
+
+def _soft_info_nce(settings: LossSettings) -> Objective:
+    def loss(a: Tensor, b: Tensor, teacher: Tensor | None) -> Tensor:
+        assert teacher is not None
+        a, b, of_a, of_b = (gathered(rows).flatten(0, 1) for rows in (a, b, *teacher.chunk(2)))
+        return soft_info_nce(
+            a,
+            b,
+            weights=cosine_weights(of_a, of_b, temperature=settings.teacher_temperature),
+            temperature=settings.temperature,
+            partner_rate=settings.partner_rate,
+        )
+
+    return loss
 
 
 def _supervised_contrastive(settings: LossSettings) -> Objective:
@@ -67,6 +83,7 @@ def _of_whole_batch(loss: Callable[[Tensor, Tensor], Tensor]) -> Objective:
 
 _OBJECTIVES: dict[str, Callable[[LossSettings], Objective]] = {
     "info_nce": _info_nce,
+    "soft_info_nce": _soft_info_nce,
     "supervised_contrastive": _supervised_contrastive,
     "spectral": _spectral,
     "decoupled": _decoupled,

@@ -15,6 +15,7 @@ class LossSettings(Settings):
 
     name: Literal[
         "info_nce",
+        "soft_info_nce",
         "spectral",
         "decoupled",
         "supervised_contrastive",
@@ -32,8 +33,13 @@ class LossSettings(Settings):
     backbone_weight: float = Field(default=0.0, ge=0, le=1)
     """Share of the same loss of the backbone's output, signed and centred, in what is minimised;
     the rest is that of the features. With 1 the backbone learns from its own output alone, and the
-    projector learns from the features without touching the backbone. Not for queue and frozen
-    backbones, which refuse it; classifiers do not look at it."""
+    projector learns from the features without touching the backbone. Not for queue,
+    soft_info_nce and frozen backbones, which refuse it; classifiers do not look at it."""
+    teacher_temperature: float = Field(default=0.05, gt=0)
+    """Of soft_info_nce: of the cosines of the backbone's outputs, centred and without gradient,
+    that say which samples of the batch belong together."""
+    partner_rate: float = Field(default=0.3, ge=0, le=1)
+    """Of soft_info_nce: the share of the partner in the targets, whatever the cosines say."""
     queue_size: int = Field(default=4096, ge=2)
     """Of queue: how many keys of earlier batches are the negatives."""
     momentum: float = Field(default=0.99, ge=0, lt=1)
