@@ -184,7 +184,7 @@ BAD = {
     ),
     "misspelt key": (
         ["train", "digits", "--set", "loss.temprature=0.2"],
-        "unknown setting 'loss.temprature'; nearest: loss.temperature\n",
+        "unknown setting 'loss.temprature'; nearest: loss.temperature",
     ),
     "view key": (
         ["train", "digits", "--set", "views.flip=1"],
