@@ -64,7 +64,7 @@ def _machine() -> str:
 def _views() -> str:
     measured = views.measure()
     table = _table(
-        ["two SimCLR views of 32×32 images", "images/s", "µs a view"],
+        ["two SimCLR views of 32×32 images", "images/s", "µs per view"],
         [
             [name, f"{speed:,.0f}", f"{measured['microseconds_per_view'][name]:.1f}"]
             for name, speed in measured["images_per_second"].items()

@@ -167,7 +167,8 @@ def measure_graphs(n_nodes: int = 2_000, n_communities: int = 50, n_edges: int =
 def _flickr() -> str:
     heads = ["Flickr8k (half), 550 test images", "captions of an image: R@1", "R@5", "R@10"]
     heads += ["image of a caption: R@1", "R@5", "R@10"]
-    heads += ["top captions fit top images, %", "active an image", "a caption", "alive", "fit, s"]
+    heads += ["top captions fit top images, %", "active per image", "per caption"]
+    heads += ["alive", "fit, s"]
     keys = [f"{side}_{k}" for side in ("captions", "images") for k in (1, 5, 10)]
     return _table(
         heads,
@@ -191,7 +192,7 @@ def _scifact() -> str:
         [name, _mean(runs, "ndcg", 3), _mean(runs, "active", 1)]
         for name, runs in measure_scifact().items()
     ]
-    return _table(["SciFact, 300 test claims", "nDCG@10", "active a claim"], rows)
+    return _table(["SciFact, 300 test claims", "nDCG@10", "active per claim"], rows)
 
 
 def _graphs() -> str:

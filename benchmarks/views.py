@@ -179,7 +179,7 @@ def main() -> None:
     print(f"two SimCLR views of {N_IMAGES} images of 32×32, {measured['n_threads']} threads")
     for name, speed in measured["images_per_second"].items():
         each = measured["microseconds_per_view"][name]
-        print(f"  {name:20s} {speed:10.0f} images/s   {each:8.1f} µs a view")
+        print(f"  {name:20s} {speed:10.0f} images/s   {each:8.1f} µs per view")
     if measured["times_kornia"] is None:
         print("kornia is not installed, so nothing is compared with it: pip install kornia")
     else:

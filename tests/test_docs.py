@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from nonneg.cli.main import app
 from nonneg.evaluation import EvaluationSettings
+from nonneg.evaluation.corruptions import CORRUPTIONS
 from nonneg.runs import read_experiment
 from nonneg.settings import explained
 
@@ -158,6 +159,11 @@ def test_the_evaluation_page_has_every_setting():
     rows = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", text_of("docs/evaluation.md"), re.M))
     for key, value, _ in explained(EvaluationSettings()):
         assert rows[key] == ("all" if value is None else json.dumps(value)), key
+
+
+def test_the_evaluation_page_names_every_corruption():
+    place = text_of("docs/evaluation.md").split("- **Robustness.**")[1].split("\n- ")[0]
+    assert set(CORRUPTIONS) <= set(re.findall(r"`(\w+)`", place))
 
 
 def test_source_code_that_pages_show_exists():

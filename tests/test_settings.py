@@ -35,8 +35,19 @@ def test_values_reach_their_fields():
     ("values", "sentence"),
     [
         ({"sede": 1}, "unknown setting 'sede'; nearest: seed"),
-        ({"optimizer": {"momentun": 1}}, "unknown setting 'optimizer.momentun'; nearest: momentum"),
-        ({"optimizer": {"zzz": 1}}, "unknown setting 'optimizer.zzz'; known: lr, momentum"),
+        (
+            {"optimizer": {"momentun": 1}},
+            "unknown setting 'optimizer.momentun'; nearest: optimizer.momentum",
+        ),
+        (
+            {"optimizer": {"zzz": 1}},
+            "unknown setting 'optimizer.zzz'; known: optimizer.lr, optimizer.momentum",
+        ),
+        ({"lr": 1}, "unknown setting 'lr'; nearest: optimizer.lr"),
+        ({"momentun": 1}, "unknown setting 'momentun'; nearest: optimizer.momentum"),
+        ({"optimizer": {"seed": 1}}, "unknown setting 'optimizer.seed'; nearest: seed"),
+        ({"moment": 1}, "unknown setting 'moment'; nearest: optimizer.momentum"),
+        ({"men": 1}, "unknown setting 'men'; known: seed, optimizer"),
         ({"optimizer": {"lr": 0}}, "setting 'optimizer.lr': input should be greater than 0, got 0"),
         ({"seed": "x"}, "setting 'seed': input should be a valid integer, .*, got 'x'"),
         (
@@ -65,7 +76,7 @@ def test_bad_values_are_one_sentence(values, sentence):
         ),
         (
             {"name": "", "optimizer": {"lrr": 1}},
-            "unknown setting 'optimizer.lrr'; nearest: lr",
+            "unknown setting 'optimizer.lrr'; nearest: optimizer.lr",
         ),
         (
             {"name": "", "optimizer": {"lr": -1}},

@@ -172,7 +172,7 @@ def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden":
         wrong = str(first["loc"][-1])
         whole = f"{key}.{wrong}" if key else wrong
-        return f"unknown setting {whole!r}; {nearest(wrong, inner.model_fields)}"
+        return f"unknown setting {whole!r}; {_nearest_keys(wrong, key, inner, model)}"
     if first["type"] == "missing":
         return f"the setting {key!r} is missing; add it"
     # Where one of several kinds of values would do, each has its own error.
@@ -181,6 +181,36 @@ def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     where = f"setting {key!r}: " if key else ""
     shown = "" if isinstance(first["input"], Mapping) else f", got {first['input']!r}"
     return f"{where}{reason}{shown}"
+
+
+# How alike names must be: of another group only what is nearly the same.
+_ALIKE, _ALIKE_ELSEWHERE = 0.5, 0.75
+
+
+def _nearest_keys(wrong: str, group: str, inner: type[BaseModel], whole: type[BaseModel]) -> str:
+    """The whole keys nearest to a mistyped one, or all of its group; a key may lack its group."""
+    here = f"{group}." if group else ""
+    alike = {}
+    for key in (*(f"{here}{name}" for name in inner.model_fields), *_dotted_keys(whole)):
+        before, _, name = key.rpartition(".")
+        ratio = difflib.SequenceMatcher(a=name, b=wrong).ratio()
+        if ratio >= (_ALIKE if before == group else _ALIKE_ELSEWHERE):
+            alike[key] = ratio
+    same = [key for key, ratio in alike.items() if ratio == 1]
+    near = same or sorted(alike, key=lambda key: -alike[key])
+    if near:
+        return f"nearest: {', '.join(near[:3])}"
+    return f"known: {', '.join(f'{here}{name}' for name in inner.model_fields)}"
+
+
+def _dotted_keys(model: type[BaseModel], group: str = "") -> Iterator[str]:
+    """All keys of a model, those of the groups in it with their group."""
+    for name, field in model.model_fields.items():
+        inner = _inner_model(field.annotation)
+        if inner is None:
+            yield f"{group}{name}"
+        else:
+            yield from _dotted_keys(inner, f"{group}{name}.")
 
 
 def _reason(error: ErrorDetails) -> str:

@@ -172,11 +172,19 @@ BAD = {
     "file": (["train", "none.toml"], "there is no file none.toml"),
     "key": (
         ["train", "digits", "--set", "optimizer.lrate=1"],
-        "unknown setting 'optimizer.lrate'; nearest: lr",
+        "unknown setting 'optimizer.lrate'; nearest: optimizer.lr\n",
     ),
     "far key": (
         ["train", "digits", "--set", "optimizer.zzz=1"],
-        "unknown setting 'optimizer.zzz'; known: name, lr, weight_decay, momentum, eta",
+        "unknown setting 'optimizer.zzz'; known: optimizer.name, optimizer.lr, optimizer.weight",
+    ),
+    "key without its group": (
+        ["train", "digits", "--set", "epochs=3"],
+        "unknown setting 'epochs'; nearest: training.epochs\n",
+    ),
+    "misspelt key": (
+        ["train", "digits", "--set", "loss.temprature=0.2"],
+        "unknown setting 'loss.temprature'; nearest: loss.temperature",
     ),
     "view key": (
         ["train", "digits", "--set", "views.flip=1"],

@@ -20,7 +20,7 @@ def test_the_demo_ends_with_the_atlas_of_both_runs(nonneg, tmp_path):
     with patch("nonneg.report.demo.read_experiment", lambda _: quick):
         ended = nonneg("demo", "--out", tmp_path / "demo")
     assert ended.returncode == 0, ended.stderr
-    assert "class consistency (≥ 20 active)" in ended.stdout
+    assert "consistency of frequent features (≥ 20 active)" in ended.stdout
     names = sorted(path.name for path in (tmp_path / "demo").iterdir())
     assert names == ["atlas.html", "digits-cl", "digits-ncl", "features.png", "summary.json"]
     assert ended.stdout.rstrip().endswith(f"in a browser: {tmp_path / 'demo' / 'atlas.html'}")

@@ -93,7 +93,8 @@ def test_a_narrow_terminal_cuts_no_word(nonneg, run):
     asked = ("--only", "properties,selection")
     said = nonneg("evaluate", run, *asked, *SMALL, columns=80).stdout
     table = said.partition("all figures")[0]
-    assert "n_zero_rows" in table
+    assert "alive, " in table
+    assert "_" not in table
     assert "…" not in table
     assert max(map(len, table.splitlines())) == 80
 
@@ -196,7 +197,8 @@ def test_comparing_groups_by_method_and_pairs_by_seed(nonneg, runs):
     sparsity = [evaluation(r)["sections"]["properties"]["figures"]["sparsity"] for r in runs]
     mean = 100 * sum(figure["value"] for figure in sparsity[:3]) / 3
     assert f"{mean:.2f} ±" in lines["sparsity"]
-    assert {"class consistency (all alive)", "class consistency (≥ 20 active)"} <= lines.keys()
+    consistency = "consistency of frequent features (≥ 20 active)"
+    assert {"class consistency (all alive)", consistency} <= lines.keys()
     shown = [line.split("│")[1:4] for line in ended.stdout.splitlines() if "│" in line]
     place = next(at for at, cells in enumerate(shown) if "top-20 purity" in cells[0])
     assert shown[place + 1][0].strip() == "by chance"

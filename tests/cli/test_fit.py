@@ -95,6 +95,38 @@ def test_it_was_fitted_to_all_but_the_test_samples(run):
     np.testing.assert_array_equal(found, ncl.transform(X_NEW))
 
 
+@pytest.mark.parametrize(
+    ("n", "given", "said"),
+    [
+        (150, [], "there are only 15 test samples; it takes more than 20; set a larger"),
+        (
+            400,
+            ["--test-share", 0.06],
+            "no feature is on for 20 of the 24 test samples; set a large",
+        ),
+        (400, ["--test", "few.npy", "--test-labels", "few_y.npy"], "20; give more test vectors"),
+    ],
+)
+def test_too_few_test_samples_for_purity_are_said(nonneg, tmp_path, n, given, said):
+    for name, array in {"x": X[-n:], "y": Y[-n:], "few": X_NEW[::25], "few_y": Y_NEW[::25]}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    asked = ["fit", "x.npy", *settings("target_active=3", "max_steps=20"), "--out", "run", *given]
+    ended = nonneg(*asked, "--labels", "y.npy", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "top-20 purity cannot be measured: " in ended.stdout
+    assert said in ended.stdout
+    shutil.rmtree(tmp_path / "run")
+    if "--test" not in given:  # without labels nothing is said of purity
+        assert "purity" not in nonneg(*asked, cwd=tmp_path).stdout
+
+
+def test_nothing_is_said_of_purity_where_it_can_be_measured(nonneg, place, tmp_path):
+    test = ["--test", place / "x_new.npy", "--test-labels", place / "y_new.npy"]
+    labels = ["--labels", place / "y.npy"]
+    _, said = fitted(nonneg, tmp_path, place / "x.npy", *labels, *test, *settings("max_steps=20"))
+    assert "purity cannot be measured" not in said
+
+
 def test_the_encoder_in_it_can_be_read_by_itself(run):
     ncl = library.NCL.load(run)
     encoder = library.Encoder.load(run)
@@ -125,6 +157,12 @@ def test_embed_carries_labels_and_refuses_what_does_not_apply(nonneg, run, tmp_p
     assert others["class_names"].tolist() == ["a", "b"]
     ended = nonneg("embed", run, tmp_path / "mine.npz", "--hidden")
     assert ended.stderr == f"error: {run} was fitted to vectors: leave out --hidden\n"
+    for source, what in (("digits", "a data set"), (tmp_path, "a folder")):
+        ended = nonneg("embed", run, source, cwd=tmp_path)
+        assert ended.stderr == (
+            f"error: {run} was fitted to vectors and reads files of vectors only; {source} is "
+            f"{what}, give a .npy, .npz or .parquet file\n"
+        )
     np.save(tmp_path / "other.npy", X_NEW[:, :3])
     ended = nonneg("embed", run, tmp_path / "other.npy", cwd=tmp_path)
     assert "X has 3 features, but NCL is expecting 24 features" in ended.stderr
@@ -208,7 +246,7 @@ def test_without_labels_all_but_what_needs_them(nonneg, place, tmp_path):
     assert "not measured: probe: x.npy has no labels" in ended.stdout
     assert "not measured: hierarchy: x.npy has no labels" in ended.stdout
     line = next(line for line in ended.stdout.splitlines() if "top-20 purity" in line)
-    assert " ".join(line.split()) == "top-20 purity – because x.npy has no labels"
+    assert " ".join(line.split()) == "top-20 purity – x.npy has no labels"
     assert (folder / "ranking.json").exists()
 
 

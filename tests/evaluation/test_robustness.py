@@ -1,5 +1,7 @@
 """The clean probe on spoilt images: what it means, on an encoder whose answer is known."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -7,7 +9,7 @@ from torch import nn
 from nonneg import Encoder, EncoderSettings
 from nonneg.data import ArrayData
 from nonneg.evaluation import fitted_probe, robustness
-from nonneg.evaluation.corruptions import CORRUPTIONS
+from nonneg.evaluation.corruptions import AVERAGED, CORRUPTIONS
 
 
 class Brightness(nn.Module):
@@ -41,7 +43,7 @@ def test_all_versions_are_measured(found):
     assert list(result.corrupted) == list(CORRUPTIONS)
     assert all(list(row) == [1, 3] for row in result.corrupted.values())
     assert set(result.drawn) == {"sketch", "stylised"}
-    assert len(said) == 1 + 11 * 2 + 2
+    assert len(said) == 1 + len(CORRUPTIONS) * 2 + 2
     assert said[0] == "halves"
     assert "halves, fog 3" in said
 
@@ -50,7 +52,20 @@ def test_means_are_over_severities_and_corruptions(found):
     result, _ = found
     assert result.clean == 1.0
     assert result.by_corruption["contrast"] == sum(result.corrupted["contrast"].values()) / 2
-    assert result.corruption == pytest.approx(sum(result.by_corruption.values()) / 11)
+    averaged = [result.by_corruption[name] for name in AVERAGED]
+    assert result.corruption == pytest.approx(sum(averaged) / 11)
+
+
+def test_a_new_corruption_leaves_the_published_mean_as_it_is(found):
+    result, _ = found
+    assert AVERAGED == (
+        "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "motion_blur", "contrast",
+        "brightness", "fog", "pixelate", "jpeg", "elastic",
+    )  # fmt: skip
+    assert set(AVERAGED) <= set(CORRUPTIONS)
+    more = replace(result, corrupted={**result.corrupted, "snow": {1: 0.0, 3: 0.0}})
+    assert more.by_corruption["snow"] == 0
+    assert more.corruption == result.corruption
 
 
 def test_a_feature_that_corruptions_keep_is_robust_and_outlines_alone_are_not(found):

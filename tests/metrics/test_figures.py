@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nonneg import metrics
 from nonneg.metrics.figures import FIGURES, OLD_KEYS, current_key, figure_kind, shown_kind
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -37,6 +39,40 @@ def test_keys_with_a_number_or_name_in_them(key, heading, higher_is_better):
     assert kind.higher_is_better is higher_is_better
     if heading is not None:
         assert kind.heading == heading
+
+
+Z = np.eye(6)[[0, 0, 1, 1, 2, 3]]
+Y = np.array([0, 0, 1, 1, 2, 2])
+FACTORS = np.array([[i, j] for i in range(2) for j in range(3)])
+MEASURED = {
+    "sparsity": lambda: metrics.sparsity(Z),
+    "active_per_sample": lambda: metrics.active_per_sample(Z),
+    "class_consistency": lambda: metrics.class_consistency(Z, Y),
+    "class_consistency_min2": lambda: metrics.class_consistency(Z, Y, min_active=2),
+    "top2_purity": lambda: metrics.top_purity(Z, Y, 2),
+    "class_entropy": lambda: metrics.class_entropy(Z, Y),
+    "correlation": lambda: metrics.feature_correlation(Z),
+    "effective_rank": lambda: metrics.effective_rank(Z),
+    "monosemanticity": lambda: metrics.monosemanticity(Z, Z),
+    "precision_features": lambda: metrics.precision_at_k(Z, Y, 1),
+    "map_features": lambda: metrics.mean_average_precision_at_k(Z, Y, 1),
+    "sepin_all": lambda: metrics.sepin(Z, Z, temperature=1),
+    "mig": lambda: metrics.mig(Z, FACTORS),
+    "sap": lambda: metrics.sap(Z, FACTORS),
+}
+
+
+@pytest.mark.parametrize("key", MEASURED)
+def test_a_metric_has_the_direction_of_its_figure(key):
+    assert MEASURED[key]().higher_is_better is figure_kind(key).higher_is_better
+
+
+def test_the_page_about_metrics_has_the_directions_of_figures():
+    page = (RESULTS.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name in ("sparsity", "active_per_sample"):
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}(Z)`"))
+        assert row.endswith("| neither |")
+        assert figure_kind(name).higher_is_better is None
 
 
 def test_an_unknown_key_is_refused_where_it_is_measured_and_shown_as_it_is():

@@ -53,7 +53,7 @@ def test_figures_are_those_of_the_metrics(world, tmp_path):
     consistency = metrics.class_consistency(Z, y, min_active=20)
     assert found["class_consistency_min20"] == pytest.approx(consistency.value)
     titles = {row["key"]: row["title"] for row in content["figures"]}
-    assert titles["class_consistency_min20"] == "Class consistency (≥ 20 active)"
+    assert titles["class_consistency_min20"] == "Consistency of frequent features (≥ 20 active)"
     alike = metrics.monosemanticity(Z, world.pixels)
     assert found["monosemanticity"] == pytest.approx(alike.value)
     np.testing.assert_allclose(array(content["monosemanticity"]), alike.per_feature, rtol=1e-6)

@@ -32,7 +32,10 @@ def test_bars_are_the_values_and_lines_the_chance():
 def test_class_consistency_says_of_which_features_it_is():
     both = {"class_consistency": Figure(0.8), "class_consistency_min20": Figure(0.6)}
     titles = [axis.get_title() for axis in property_bars({"NCL": both}).axes]
-    assert titles == ["class consistency\n(≥ 20 active)", "class consistency\n(all alive)"]
+    assert titles == [
+        "consistency of\nfrequent features\n(≥ 20 active)",
+        "class consistency\n(all alive)",
+    ]
 
 
 def test_a_property_that_one_method_lacks_is_said():

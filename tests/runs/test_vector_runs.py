@@ -88,7 +88,7 @@ def test_a_failure_after_the_fit_leaves_no_folder(place, monkeypatch):
     def fail(*_):
         raise ValueError("nothing could be measured")
 
-    monkeypatch.setattr("nonneg.runs.fitting._active", fail)
+    monkeypatch.setattr("nonneg.runs.fitting._some_features", fail)
     with pytest.raises(ValueError, match="nothing could be measured"):
         fitted(place)
     assert not (place / "run").exists()

@@ -7,6 +7,7 @@ import socket
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 from forking import Forked
@@ -107,6 +108,21 @@ def test_no_turn_is_lost_while_file_and_folder_come_and_go(tmp_path):
     assert [process.end().returncode for process in together] == [0] * 4
     assert number.read_text() == "200"
     assert not (tmp_path / "run" / LOCK_FILE).exists()
+
+
+def test_a_folder_that_goes_while_it_is_looked_at_is_made_again(tmp_path, monkeypatch):
+    make, tried = Path.mkdir, []
+
+    def removed_in_between(self, *args, **kwargs):
+        tried.append(self)
+        if len(tried) == 1:  # as where another process removes it once mkdir has found it
+            raise FileExistsError(errno.EEXIST, "File exists")
+        make(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "mkdir", removed_in_between)
+    with locked(tmp_path / "run", wait=10):
+        assert (tmp_path / "run" / LOCK_FILE).exists()
+    assert len(tried) == 2
 
 
 def test_the_sentence_names_the_process(tmp_path, hold):

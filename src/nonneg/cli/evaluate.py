@@ -15,7 +15,6 @@ from nonneg.settings import with_overrides
 
 if TYPE_CHECKING:
     from nonneg.evaluation.evaluation import Evaluation
-    from nonneg.metrics.figures import Figure
 
 # Stated here too, so that the help needs none of the packages that measure; a test compares.
 SECTIONS = (
@@ -143,22 +142,6 @@ def _table(evaluation: "Evaluation", names: list[str], *, title: str, width: int
             table.add_row(f"[bold]{name}[/]")
             for key, figure in section.figures.items():
                 title = shown_kind(key, k=figure.beside.get("k")).title
-                table.add_row(title, figure.text(), escape(_beside(figure)))
+                table.add_row(title, figure.text(), escape(figure.beside_text()))
             table.add_section()
     return table
-
-
-# Beside a rate these are rates too.
-_ALSO_RATES = ("null", "std", "clean", "most")
-# Of a corruption the table has the average; each severity is in the file.
-_ONLY_IN_FILE = "severity "
-
-
-def _beside(figure: "Figure") -> str:
-    from nonneg.metrics.figures import number_text
-
-    return ", ".join(
-        f"{key} {number_text(value, is_rate=figure.is_rate and key in _ALSO_RATES)}"
-        for key, value in figure.beside.items()
-        if value is not None and not key.startswith(_ONLY_IN_FILE)
-    )

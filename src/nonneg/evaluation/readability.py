@@ -134,10 +134,19 @@ def _figure_or_reason(
     """A figure with its null; no value, and why, where there are too few samples for one."""
     if found is not None and found.averaged_over:
         return Figure.of(key, found.value, **_beside(found))
-    why = f"no feature is on for {top} of the {n:,} samples"
+    return Figure.of(key, None, **{BECAUSE: why_too_few(n, top)})
+
+
+def why_too_few(n: int, top: int) -> str:
+    """Why purity and the consistency of frequent features have no value for some samples.
+
+    Args:
+        n: The number of samples.
+        top: How many of them must activate a feature.
+    """
     if n <= top:
-        why = f"there are only {n:,} samples; it takes more than {top}"
-    return Figure.of(key, None, **{BECAUSE: why})
+        return f"there are only {n:,} samples; it takes more than {top}"
+    return f"no feature is on for {top} of the {n:,} samples"
 
 
 def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nonneg.data.dataset import Data
 from nonneg.encoder import Encoder
-from nonneg.evaluation.corruptions.corrupted import CORRUPTIONS, DRAWINGS, Corrupted
+from nonneg.evaluation.corruptions.corrupted import AVERAGED, CORRUPTIONS, DRAWINGS, Corrupted
 from nonneg.evaluation.probe.linear import LinearProbe
 from nonneg.evaluation.subject import encoded_together
 
@@ -34,8 +34,9 @@ class Robustness:
 
     @property
     def corruption(self) -> float:
-        """The mean over corruptions and severities."""
-        return statistics.fmean(self.by_corruption.values())
+        """The mean over severities and the corruptions of ``AVERAGED``, whatever others exist."""
+        found = self.by_corruption
+        return statistics.fmean(found[name] for name in AVERAGED)
 
 
 def robustness(

@@ -21,7 +21,7 @@ from nonneg.evaluation.subject import (
     some,
     some_data,
 )
-from nonneg.metrics.figures import Figure, Figures, figure_kind
+from nonneg.metrics.figures import SEVERITY, Figure, Figures, figure_kind
 
 Watch = Callable[[str], None]
 Section = Callable[[Subject, Watch], Figures]
@@ -237,7 +237,7 @@ def corruption(subject: Subject, watch: Watch) -> Figures:
             value,
             clean=found.clean,
             n_samples=found.n_samples,
-            **{f"severity {k}": v for k, v in found.corrupted.get(name, {}).items()},
+            **{f"{SEVERITY}{k}": v for k, v in found.corrupted.get(name, {}).items()},
         )
         for name, value in values.items()
     }

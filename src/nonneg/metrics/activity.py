@@ -74,8 +74,9 @@ def active_mask(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> BoolA
 def sparsity(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> Sparsity:
     """The mean share of entries that are not active.
 
-    In [0, 1], higher is sparser. Dead features raise ``value`` without merit: read ``value_alive``,
-    the share over alive features, beside it (NaN if all are dead).
+    In [0, 1]. Neither end is better by itself: features that are all dead have 1. Dead features
+    raise ``value`` without merit: read ``value_alive``, the share over alive features, beside it
+    (NaN if all are dead).
 
     Args:
         Z: Features ``(n_samples, n_features)``.
@@ -100,13 +101,15 @@ def sparsity(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> Sparsity
         n_zero_rows=int((per_sample == 0).sum()),
         averaged_over=features.n_samples * features.n_features,
         averaged_unit="entries",
-        higher_is_better=True,
+        higher_is_better=None,
         signed=features.signed,
     )
 
 
 def active_per_sample(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) -> ActivePerSample:
     """How many features are active for a sample, on average; in [0, n_features].
+
+    Neither end is better by itself: features that are all dead have 0.
 
     Example:
         >>> active_per_sample([[1, 0, 0], [1, 1, 0]]).value
@@ -119,7 +122,7 @@ def active_per_sample(Z: FeatureLike, *, threshold: float = ACTIVE_THRESHOLD) ->
         per_sample=per_sample,
         averaged_over=features.n_samples,
         averaged_unit="samples",
-        higher_is_better=False,
+        higher_is_better=None,
         signed=features.signed,
     )
 

@@ -178,8 +178,8 @@ _FAMILIES: tuple[tuple[str, Callable[..., FigureKind]], ...] = (
     (
         r"class_consistency_min(\d+)",
         lambda m: _score(
-            f"class consistency (≥ {m} active)",
-            f"{_COMMONEST} active samples; features with at least {m} of them",
+            f"consistency of frequent features (≥ {m} active)",
+            f"{_COMMONEST} active samples; only features with at least {m} of them",
         ),
     ),
     (
@@ -220,7 +220,7 @@ def figure_kind(key: str) -> FigureKind:
     Example:
         >>> kind = figure_kind("class_consistency_min5")
         >>> kind.title, kind.higher_is_better
-        ('class consistency (≥ 5 active)', True)
+        ('consistency of frequent features (≥ 5 active)', True)
     """
     if key in FIGURES:
         return FIGURES[key]
@@ -261,6 +261,38 @@ def current_key(key: str) -> str:
 Beside = Mapping[str, float | int | str | None]
 # Beside a figure that has no value: the reason.
 BECAUSE = "because"
+# Beside the figure of a corruption: what its entries of one severity begin with.
+SEVERITY = "severity "
+# The entries beside a figure in words.
+_BESIDE = {
+    BECAUSE: "{}",
+    "clean": "{} on clean images",
+    "epochs": "{} epochs",
+    "k": "{} neighbours",
+    "high": "to {}",
+    "low": "95 % interval from {}",
+    "most": "at most {} possible",
+    "n_alive": "{} alive",
+    "n_dead": "{} dead",
+    "n_draws": "{} draws",
+    "n_features": "{} features",
+    "n_pairs": "{} pairs of views",
+    "n_samples": "{} samples",
+    "n_train": "{} training samples",
+    "n_zero_rows": "{} all-zero samples",
+    "note": "{}",
+    "null": "{} by chance",
+    "penalty": "L2 penalty {}",
+    "reference": "reference: {}",
+    "solved": "solved {}",
+    "std": "± {}",
+    "to": "on {}",
+    "unit": "in {}",
+}
+# Beside a rate these are rates too.
+_ALSO_RATES = ("null", "std", "clean", "most", "low", "high")
+# These are worth saying only where there are any.
+_UNLESS_ZERO = ("n_zero_rows",)
 
 
 @dataclass(frozen=True)
@@ -323,6 +355,24 @@ class Figure:
         """The number as a table shows it."""
         return number_text(self.value, is_rate=self.is_rate)
 
+    def beside_text(self) -> str:
+        """What the number is to be read against, in words; empty where there is nothing.
+
+        Severities of a corruption are left out: they are as many numbers again.
+
+        Example:
+            >>> Figure.of("precision_hidden", 0.8, k=10, n_zero_rows=0, most=0.9).beside_text()
+            '10 neighbours, at most 90.0 % possible'
+        """
+        said = {
+            key: _entry_text(key, value, is_rate=self.is_rate and key in _ALSO_RATES)
+            for key, value in self.beside.items()
+            if value is not None and not key.startswith(SEVERITY)
+        }
+        if {"low", "high"} <= said.keys():
+            said["low"] += f" {said.pop('high')}"
+        return ", ".join(filter(None, said.values()))
+
 
 Figures = dict[str, Figure]
 
@@ -345,6 +395,16 @@ def number_text(value: float | int | str | None, *, is_rate: bool = False) -> st
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _entry_text(key: str, value: float | int | str, *, is_rate: bool) -> str:
+    """One entry beside a figure in words; a key of another version is its own word."""
+    if key in _UNLESS_ZERO and value == 0:
+        return ""
+    words = _BESIDE.get(key, f"{key.replace('_', ' ')} {{}}")
+    if isinstance(value, int) and value == 1:
+        words = words.removesuffix("s")
+    return words.format(number_text(value, is_rate=is_rate))
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401

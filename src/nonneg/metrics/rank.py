@@ -21,9 +21,10 @@ class EffectiveRank(Measurement):
 def effective_rank(Z: FeatureLike) -> EffectiveRank:
     """The exponential of the entropy of the singular values divided by their sum (Roy 2007).
 
-    In [1, min(n_samples, n_features)], higher is better: 1 if all rows are multiples of one, d for
-    d orthogonal columns of equal length. Z is taken as it is, neither centred nor row-normalised,
-    and decomposed in float64; for an all-zero Z ``value`` is NaN.
+    In [1, min(n_samples, n_features)]: 1 if all rows are multiples of one, d for d orthogonal
+    columns of equal length. A low rank is a sign of collapse, but noise has the highest, so neither
+    end is better by itself. Z is taken as it is, neither centred nor row-normalised, and decomposed
+    in float64; for an all-zero Z ``value`` is NaN.
 
     Args:
         Z: Features ``(n_samples, n_features)``.
@@ -45,7 +46,7 @@ def effective_rank(Z: FeatureLike) -> EffectiveRank:
         singular_values=(singular * largest).numpy(),
         averaged_over=averaged_over,
         averaged_unit="singular values",
-        higher_is_better=True,
+        higher_is_better=None,
         signed=False,
     )
 

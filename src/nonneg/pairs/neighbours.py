@@ -186,6 +186,6 @@ def nearest_neighbors(vectors: Tensor, k: int) -> Tensor:
     if n > _EXACT_AT_MOST:
         raise ImportError(
             f"the neighbours of {n:,} samples need faiss or pynndescent; install them with: "
-            'pip install "nonneg[neighbours]"'
+            "pip install faiss-cpu pynndescent"
         )
     return exact_neighbors(vectors, torch.arange(n), k)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ def top_samples(features: Tensor, n_top: int) -> Tensor:
 def montage(
     images: Tensor, columns: dict[str, Tensor], *, n_features: int = 8, n_top: int = 10
 ) -> Drawing:
-    """The top samples of each method's most expected features, one row per feature.
+    """The top samples of the features that are strongest on average, one row per feature.
 
     Args:
         images: uint8 or [0, 1] ``(n, c, h, w)``.
@@ -126,6 +127,7 @@ _PROPERTIES = (
     "sparsity",
     "correlation",
 )
+_TITLE_WIDTH = 19  # letters that fit above one panel of bars
 _RANKINGS = {
     "ea_rectified": "expected activation",
     "ea_signed": "expected activation of signed scores",
@@ -151,7 +153,7 @@ def property_bars(by_method: Mapping[str, Figures]) -> Drawing:
     for axis, key in zip(axes, known, strict=False):
         for place, (method, figures) in enumerate(by_method.items()):
             _bar(axis, place, method, figures.get(key))
-        axis.set_title(figure_kind(key).title.replace(" (", "\n("), fontsize=10)
+        axis.set_title(fill(figure_kind(key).title, _TITLE_WIDTH), fontsize=10)
         axis.set_xticks(range(len(by_method)), list(by_method))
         axis.set_ylim(0, 1.08)
         _tidy(axis)
@@ -313,7 +315,7 @@ def _methods(atlas: Atlas) -> dict[str, FeatureLike]:
 
 
 def _ordered(Z: FeatureLike) -> np.ndarray:
-    """Cosines of the most expected alive features, similar ones side by side."""
+    """Cosines of the alive features strongest on average, similar ones side by side."""
     facts = feature_facts(Z, n_top=1)
     order = np.argsort(-facts.expected, kind="stable")
     cosines = column_cosines(Z, order[facts.n_active[order] > 0][:_N_CORRELATED])

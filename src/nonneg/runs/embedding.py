@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nonneg import data
 from nonneg.data.dataset import Data
 from nonneg.data.feature_file import write_feature_parts
-from nonneg.data.vectors import VectorData, read_vectors
+from nonneg.data.vectors import KINDS, VectorData, read_vectors
 from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
@@ -73,6 +73,12 @@ def embed_run(
         if hidden or split:
             raise ValueError(
                 f"{run} was fitted to vectors: leave out {'--hidden' if hidden else '--split'}"
+            )
+        if not Path(source).is_file() and (source in data.names() or Path(source).is_dir()):
+            what = "a data set" if source in data.names() else "a folder"
+            raise ValueError(
+                f"{run} was fitted to vectors and reads files of vectors only; {source} is {what}, "
+                f"give a {KINDS} file"
             )
         vectors = read_vectors(source, column=column)
         n_samples, others = len(vectors), _beside(vectors)

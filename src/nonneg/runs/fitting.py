@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from nonneg import metrics
 from nonneg.data.dataset import Data, permutation
+from nonneg.evaluation.readability import why_too_few
+from nonneg.metrics.figures import MIN_ACTIVE, figure_kind
+from nonneg.metrics.inputs import FeatureLike
 from nonneg.runs.record import is_fitted
 from nonneg.runs.vector_fits import VectorExperiment, check_pairs, learnt_from, vector_sets
 from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
@@ -86,17 +89,18 @@ def fit_run(
                 warnings.simplefilter("always", UserWarning)
                 ncl.fit(given.vectors, given.y, graph=given.graph, index_pairs=given.index_pairs)
             seconds = round(time.perf_counter() - began, 3)
-            active = _active(ncl, train if test is None else test)
+            features = _some_features(ncl, train if test is None else test)
         folder.write_history(_history(ncl, n_train, seconds))
         ncl.save(folder.path)
-    notes = (*given.notes, *(f"warning: {warning.message}" for warning in said))
+    warned = (f"warning: {warning.message}" for warning in said)
+    notes = (*given.notes, *warned, *_note_on_purity(experiment, test, features))
     return FittedRun(
         folder.path,
         ncl,
         is_new=True,
         n_train=n_train,
         n_test=n_test,
-        active_per_sample=active,
+        active_per_sample=metrics.active_per_sample(features).value,
         seconds=seconds,
         notes=notes,
     )
@@ -126,6 +130,23 @@ def _history(ncl: "NCL", n_train: int, seconds: float) -> list[dict[str, Any]]:
     return records
 
 
-def _active(ncl: "NCL", data: Data) -> float:
+def _some_features(ncl: "NCL", data: Data) -> FeatureLike:
     some = permutation(len(data), seed=0)[:_MOST_MEASURED].sort().values
-    return metrics.active_per_sample(ncl.transform(data.fetch(some).numpy())).value
+    features: FeatureLike = ncl.transform(data.fetch(some).numpy())
+    return features
+
+
+def _note_on_purity(
+    experiment: VectorExperiment, test: Data | None, features: FeatureLike
+) -> tuple[str, ...]:
+    """What to do where an evaluation cannot measure top purity for lack of test samples."""
+    if test is None or test.labels is None:
+        return ()
+    if len(test) > MIN_ACTIVE:
+        n_active = metrics.active_mask(features).sum(0)
+        if (n_active >= MIN_ACTIVE).any():
+            return ()
+    remedy = "give more test vectors" if experiment.data.test else "set a larger --test-share"
+    kind = figure_kind(f"top{MIN_ACTIVE}_purity")
+    why = why_too_few(len(test), MIN_ACTIVE).replace("samples", "test samples")
+    return (f"{kind.title} cannot be measured: {why}; {remedy}",)

@@ -90,15 +90,16 @@ def _acquired(folder: Path, *, deadline: float) -> int:
 
 
 def _opened(folder: Path, *, deadline: float) -> int:
-    if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; choose another folder for the run")
     while True:
+        if folder.is_file():
+            raise FileExistsError(f"{folder} is a file; choose another folder for the run")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             return os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            # Whoever held the lock may have removed the empty folder after it was made here.
-            if error.errno != errno.ENOENT or time.monotonic() >= deadline:
+            # Whoever held the lock may have removed the empty folder after it was made here, or
+            # after mkdir had found it: mkdir then says that it exists.
+            if error.errno not in (errno.ENOENT, errno.EEXIST) or time.monotonic() >= deadline:
                 raise OSError(error.errno, f"cannot write {folder}: {error.strerror}") from error
         time.sleep(_SECONDS_BETWEEN_TRIES)
 

@@ -16,7 +16,7 @@ def test_the_keyboard_reaches_everything(visit, digits):
         )
     assert {"A.skip", "BUTTON.theme", "SELECT.", "A.cover"} <= reached
     page.keyboard.press("Enter")
-    until(page, "location.hash.startsWith('#/feature/')")
+    until(page, "shown.startsWith('#/feature/')")
     assert page.evaluate("document.activeElement.tagName") == "H1"
 
 

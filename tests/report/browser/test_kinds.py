@@ -40,11 +40,11 @@ def test_samples_are_found_and_linked_by_the_numbers_of_their_own_file(visit, tm
     page = visit(tmp_path / "rows.html", "samples?find=sample 103")
     until(page, "document.querySelectorAll('.gallery .tile').length === 1")
     page.locator(".gallery .tile").click()
-    until(page, "location.hash === '#/sample/103'")
+    until(page, "shown === '#/sample/103'")
     assert page.text_content("h1").startswith("sample 103")
     assert page.text_content("h1 .label") == "1"
     page.locator(".why").first.click()
-    until(page, "location.hash.startsWith('#/match/sample/103/sample/1')")
+    until(page, "shown.startsWith('#/match/sample/103/sample/1')")
     assert page.text_content("h1") == "Why are these two alike?"
     go(page, "sample/1")
     assert page.text_content("h1") == "Not here"
@@ -110,7 +110,7 @@ def test_2048_features_come_a_page_at_a_time(visit, tmp_path, monkeypatch):
     assert page.locator("[role=status]").text_content() == "2,048 features"
     assert page.locator(".card").count() == 48
     page.locator(".pager a").last.click()
-    until(page, "location.hash === '#/features?page=42'")
+    until(page, "shown === '#/features?page=42'")
     assert page.locator(".card").count() == 2048 - 42 * 48
 
 

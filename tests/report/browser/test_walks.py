@@ -41,7 +41,7 @@ def test_sort_filter_and_find(visit, digits):
     status = page.locator("[role=status]")
     assert status.text_content() == "40 features"
     page.get_by_label("Sort by").select_option("purity")
-    until(page, "location.hash === '#/features?sort=purity'")
+    until(page, "shown === '#/features?sort=purity'")
     shown = [
         float(text.split()[1])
         for text in page.locator(".facts").all_text_contents()
@@ -49,16 +49,16 @@ def test_sort_filter_and_find(visit, digits):
     ]
     assert shown == sorted(shown, reverse=True)
     page.get_by_label("Sort by").select_option("sepin")
-    until(page, "location.hash.includes('sort=sepin')")
+    until(page, "shown.includes('sort=sepin')")
     assert page.locator(".facts").first.text_content().endswith("SEPIN 0.907")
     page.get_by_label("Order").select_option("up")
-    until(page, "location.hash.includes('order=up')")
+    until(page, "shown.includes('order=up')")
     page.get_by_label("Class", exact=True).select_option(label="3")
-    until(page, "location.hash.includes('class=3')")
+    until(page, "shown.includes('class=3')")
     assert 0 < int(status.text_content().split()[0]) < 40
     page.get_by_label("Class", exact=True).select_option("")
     page.get_by_label("State").select_option("dead")
-    until(page, "location.hash.includes('state=dead')")
+    until(page, "shown.includes('state=dead')")
     assert status.text_content() == "4 features"
     page.get_by_label("State").select_option("all")
     page.get_by_label("Name", exact=True).fill("#42")
@@ -70,25 +70,25 @@ def test_sort_filter_and_find(visit, digits):
 def test_from_feature_to_sample_to_explanation_and_back(visit, digits):
     page = visit(digits, "features")
     page.locator(".card a.cover").first.click()
-    until(page, "location.hash.startsWith('#/feature/')")
+    until(page, "shown.startsWith('#/feature/')")
     feature = address(page)
     assert page.locator("h2").all_text_contents()[:2] == [
         "Its strongest samples",
         "Over its whole range",
     ]
     page.locator(".gallery .tile").first.click()
-    until(page, "location.hash.startsWith('#/sample/')")
+    until(page, "shown.startsWith('#/sample/')")
     sample = address(page)
     cosine = float(page.locator(".why").first.text_content().split()[0])
     page.locator(".why").first.click()
-    until(page, "location.hash.startsWith('#/match/')")
+    until(page, "shown.startsWith('#/match/')")
     parts = [float(text) for text in page.locator(".rows.match .value").all_text_contents()]
     assert sum(parts) == pytest.approx(cosine, abs=0.01)
     page.go_back()
-    until(page, f"location.hash === '{sample}'")
+    until(page, f"shown === '{sample}'")
     assert page.text_content("h1").startswith("sample")
     page.go_back()
-    until(page, f"location.hash === '{feature}'")
+    until(page, f"shown === '{feature}'")
     page.go_back()
     assert page.wait_for_selector("h1 >> text=Features")
 
@@ -124,7 +124,7 @@ def test_a_search_finds_samples_by_label(visit, digits, world):
     page = visit(digits)
     page.get_by_label("Find samples or features").fill("5")
     page.keyboard.press("Enter")
-    until(page, "location.hash === '#/samples?find=5'")
+    until(page, "shown === '#/samples?find=5'")
     page.get_by_label("Class", exact=True).select_option(label="5")
     page.get_by_label("Label, text, id or number").fill("")
     n = int((world.labels == 5).sum())
@@ -138,7 +138,7 @@ def test_compare_puts_the_two_side_by_side(visit, digits):
     assert page.locator(".versus").count() == 25
     assert page.locator(".versus .side").nth(0).locator(".tile").count() == 10
     page.get_by_label("Order").select_option("random")
-    until(page, "location.hash === '#/compare?by=random'")
+    until(page, "shown === '#/compare?by=random'")
     first = page.locator(".side-head").first.text_content()
     page.reload()
     assert page.locator(".side-head").first.text_content() == first

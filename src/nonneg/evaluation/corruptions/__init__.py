@@ -1,6 +1,7 @@
 """Corrupted images: damaged, sketched or stylised, to test the robustness of features."""
 
 from nonneg.evaluation.corruptions.corrupted import (
+    AVERAGED,
     CORRUPTIONS,
     DRAWINGS,
     Corrupted,
@@ -11,6 +12,7 @@ from nonneg.evaluation.corruptions.drawing import sketch, stylised
 from nonneg.evaluation.corruptions.pixels import N_SEVERITIES
 
 __all__ = [
+    "AVERAGED",
     "CORRUPTIONS",
     "DRAWINGS",
     "N_SEVERITIES",

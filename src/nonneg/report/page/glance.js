@@ -101,7 +101,7 @@ function showGlance() {
     against
       ? section(
           `${against.method} beside ${content.method}`,
-          "One row per feature, the most expected first: its strongest samples.",
+          "One row per feature, strongest on average first, with its strongest samples.",
           comparedRows(comparedOrder("expected"), 0, 8),
           el("p", {}, el("a", { href: "#/compare" }, "All features side by side →")),
         )

@@ -1,6 +1,6 @@
 // The map of the features: on a plane, near those that fire for the same samples.
 
-/** Names that do not lie on each other, the most expected features first. */
+/** Names that do not lie on each other, features that are strongest on average first. */
 function placedNames(places, width, height) {
   const boxes = [];
   return places.filter(({ feature, x, y }) => {
@@ -83,6 +83,6 @@ function featureMap() {
 function mapLimit() {
   const alive = features.n_active.filter((n) => n > 0).length;
   return space.map.length < alive
-    ? ` The ${count(space.map.length)} most expected of ${count(alive)} alive features are drawn.`
+    ? ` Of ${count(alive)} alive features, the ${count(space.map.length)} strongest on average are drawn.`
     : "";
 }

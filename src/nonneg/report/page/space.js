@@ -35,7 +35,7 @@ function heatMap() {
     height: n * cell,
     class: "heat",
     role: "img",
-    "aria-label": `Cosines between the ${n} most expected features`,
+    "aria-label": `Cosines between the ${n} features that are strongest on average`,
   });
   const paper = canvas.getContext("2d");
   for (let i = 0; i < n; i++) {
@@ -169,7 +169,7 @@ function showSpace() {
     section(`How many features are active per ${samples.kind}?`, null, activeCounts()),
     section(
       "Do features repeat each other?",
-      `Absolute cosines between the ${space.heat.length} most expected features, ordered so that alike ones are neighbours: pale is 0, strong is 1.`,
+      `Absolute cosines between the ${space.heat.length} features that are strongest on average, ordered so that alike ones are neighbours: pale is 0, strong is 1.`,
       heatMap(),
     ),
     section(
