@@ -11,6 +11,8 @@ from nonneg.estimators.axes import chosen_sizes
 from nonneg.head.revival import twin_leaders
 
 QUICK = {"max_steps": 60, "batch_size": 128, "random_state": 0}
+KINDS = np.arange(1000) % 20
+TIGHT = np.eye(20)[KINDS] + 0.1 * np.random.default_rng(1).normal(size=(1000, 20))
 
 
 def twin_rate(Z):
@@ -22,22 +24,29 @@ def twin_rate(Z):
 
 
 def test_about_as_many_features_as_kinds_and_none_twice():
-    ncl = NCL(**QUICK).fit(X)
-    Z = ncl.transform(X_NEW)
-    assert 12 <= Z.shape[1] <= 30
+    ncl = NCL(random_state=0).fit(TIGHT)
+    Z = ncl.transform(TIGHT)
+    assert 20 <= Z.shape[1] <= 30
     assert twin_rate(Z) == 0
-    assert metrics.active_per_sample(Z).value < 4
-    assert metrics.top_purity(Z, Y_NEW, m=20).value > 0.95
+    assert metrics.active_per_sample(Z).value < 2
+    assert metrics.top_purity(Z, KINDS, m=20).value > 0.99
     assert ncl.max_active_ == 8
+
+
+def test_where_kinds_are_vague_there_are_more_features_and_few_twins():
+    Z = NCL(**QUICK).fit(X).transform(X_NEW)
+    assert 30 < Z.shape[1] < 144
+    assert twin_rate(Z) < 0.05
+    assert metrics.top_purity(Z, Y_NEW, m=20).value > 0.9
 
 
 def test_a_number_that_is_given_is_kept_to_and_twins_are_off():
     with pytest.warns(UserWarning, match="of 64 features are dead .*merged"):
-        ncl = NCL(64, **QUICK).fit(X)
-    Z = ncl.transform(X_NEW)
+        ncl = NCL(64, random_state=0).fit(TIGHT)
+    Z = ncl.transform(TIGHT)
     assert Z.shape[1] == 64
     assert twin_rate(Z) == 0
-    assert ncl.n_dead_ > 0
+    assert 20 <= ncl.n_alive_ <= 30
 
 
 def test_more_detail_has_more_features_on():
@@ -76,7 +85,9 @@ def test_of_many_samples_some_are_learnt_from(monkeypatch):
     seen = []
     real = module.hidden_vectors
     monkeypatch.setattr(
-        module, "hidden_vectors", lambda rows, *others: seen.append(len(rows)) or real(rows, *others)
+        module,
+        "hidden_vectors",
+        lambda rows, *others: seen.append(len(rows)) or real(rows, *others),
     )
     NCL(**QUICK).fit(X)
     NCL(**{**QUICK, "max_steps": 2}, pairs="index").fit(X, index_pairs=[[0, 1], [1, 2]])
