@@ -72,6 +72,7 @@ def test_noise_as_partner_learns_too():
     assert purity(NCL(**QUICK, pairs="noise").fit(X)) > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:.* features are dead:UserWarning")
 @pytest.mark.parametrize("target", [2, 20])
 def test_target_active_holds_on_new_samples(target):
     ncl = NCL(**QUICK, target_active=target).fit(X)

@@ -217,8 +217,9 @@ def kept_axes(variances: Tensor, agreement: Tensor) -> Tensor:
 
     Where samples come in tight groups, what they differ by inside a group is noise for whoever
     looks for groups. Where they do not, every detail may count, and all axes are kept. In between
-    the strongest axes are kept, with a share ``1 - 1.8 (clustering - 0.5)`` of the variance, and
-    those on which neighbours agree nearly as well as on the average.
+    a share ``1.8 (clustering - 0.5)`` of the variance is noise, but no more than neighbours do not
+    agree on: the strongest axes with the rest of it are kept, and those on which neighbours agree
+    nearly as well as on the average.
 
     Args:
         variances: Of the axes, falling ``(r,)``.
@@ -229,12 +230,13 @@ def kept_axes(variances: Tensor, agreement: Tensor) -> Tensor:
         >>> kept_axes(variances, torch.tensor([0.5, 0.5, 0.1, 0.1])).tolist()
         [0, 1, 2, 3]
         >>> kept_axes(variances, torch.tensor([1.0, 1.0, 0.1, 0.1])).tolist()
-        [0, 1]
+        [0, 1, 2]
     """
     overall = clustering(variances, agreement)
     share = variances / variances.sum()
     before = share.cumsum(0) - share
-    is_strong = before < 1 - _NOISE_RATE * max(0.0, overall - _LOOSE)
+    noise = min(_NOISE_RATE * max(0.0, overall - _LOOSE), 1 - overall)
+    is_strong = before < 1 - noise
     return (is_strong | (agreement >= _NEARLY * overall)).nonzero()[:, 0]
 
 

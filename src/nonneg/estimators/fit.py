@@ -75,6 +75,8 @@ _WEIGHT_DECAY = 1e-4
 _REVIVALS = (0.25, 0.5)
 # When twins are merged; with a number of features to keep, not at the very end.
 _MERGES = (0.5, 0.8)
+# Vectors may have many duplicates: features that start at them have to be clearly on.
+_MARGIN = 0.1
 # Some dead features are no harm: reviving all of them gives more features that say the same.
 _MAX_DEAD_RATE = 0.5
 # Samples that a feature has to be off for to count as dead while training.
@@ -244,7 +246,7 @@ def _begin_at_samples(heads: Sequence[Head], generator: torch.Generator) -> None
     for encoder, hidden in heads:
         n_looked_at = max(_N_SAMPLES, 2 * encoder.n_features)
         some = torch.randperm(len(hidden), generator=generator)[:n_looked_at]
-        reinitialise(encoder, hidden[some.to(hidden.device)], generator)
+        reinitialise(encoder, hidden[some.to(hidden.device)], generator, margin=_MARGIN)
         last = last_layer(encoder)
         length = last.weight.norm(dim=1).median()
         last.weight.div_(length)
@@ -282,7 +284,8 @@ def merge_twins(
         hidden: Of training samples ``(n, h)``.
         others: What becomes of the others and of dead features: ``"dropped"``, ``"off"`` for every
             sample, or ``"reinitialised"`` at samples.
-        generator: Draws these samples.
+        generator: Draws these samples. Where features are dropped and a generator is given, some
+            are re-initialised instead, at samples that no feature is on for.
     """
     inputs, last = last_inputs(encoder, hidden), last_layer(encoder)
     kept, factors = twin_leaders(encoder.nonnegative(last(inputs)))
@@ -293,12 +296,17 @@ def merge_twins(
     rest = torch.ones(encoder.n_features, dtype=torch.bool, device=kept.device)
     rest[kept] = False
     if others == "dropped":
+        if generator is not None:  # there are steps to come
+            is_empty = ~encoder.nonnegative(last(inputs)).any(dim=1)
+            found = rest.nonzero().flatten()[: int(is_empty.sum())]
+            point_at_samples(encoder, inputs, found, generator, among=is_empty, margin=_MARGIN)
+            kept = torch.cat([kept, found]).sort().values
         encoder.keep_features(kept)
     elif others == "off":
         last.weight[rest], last.bias[rest] = 0.0, -1.0
     else:
         assert generator is not None
-        point_at_samples(encoder, inputs, rest.nonzero().flatten(), generator)
+        point_at_samples(encoder, inputs, rest.nonzero().flatten(), generator, margin=_MARGIN)
 
 
 def _finite(loss: float, step: int, settings: FitSettings) -> float:

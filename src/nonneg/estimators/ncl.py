@@ -301,10 +301,10 @@ class NCL(ReadableFeatures, FittedFeatures):
 
     Example:
         >>> X = np.repeat(np.eye(4), 25, axis=0)  # four kinds of samples
-        >>> ncl = NCL(n_components=16, n_neighbors=5, random_state=0, max_steps=60).fit(X)
+        >>> ncl = NCL(random_state=0, max_steps=60).fit(X)
         >>> Z = ncl.transform(X)
         >>> Z.shape, bool(Z.min() >= 0)
-        ((100, 16), True)
+        ((100, 4), True)
         >>> round(ncl.explain(X[0], X[1]).cosine, 3), round(ncl.explain(X[0], X[99]).cosine, 3)
         (1.0, 0.0)
     """

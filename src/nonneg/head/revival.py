@@ -17,6 +17,7 @@ from nonneg.rows import unit_rows
 # one of all. All together have to leave no sample without features.
 _REVIVED_ON_RATE = 0.01
 _REINIT_ON_RATE = 0.05
+MARGIN = 1e-3
 
 
 class Headed(Protocol):
@@ -64,7 +65,13 @@ def revive_dead(
 
 @torch.no_grad()
 def point_at_samples(
-    encoder: Headed, inputs: Tensor, rows: Tensor, generator: torch.Generator
+    encoder: Headed,
+    inputs: Tensor,
+    rows: Tensor,
+    generator: torch.Generator,
+    *,
+    among: Tensor | None = None,
+    margin: float = MARGIN,
 ) -> None:
     """Point some features at samples of their own, drawn by chance; the others stay.
 
@@ -73,19 +80,28 @@ def point_at_samples(
         inputs: What reaches it of samples, ``(n, width)``.
         rows: The numbers of the features; of more than there are samples, the first.
         generator: Draws the samples.
+        among: Which samples may be drawn, bool ``(n,)``; None for all.
+        margin: How far above its threshold a feature's own sample is, at least, as a share of its
+            score: where many samples are equal, a feature that is only just on may be lost by the
+            first steps.
     """
     last = last_layer(encoder)
-    chosen = torch.randperm(len(inputs), generator=generator)[: len(rows)].to(inputs.device)
+    chosen = torch.randperm(len(inputs), generator=generator).to(inputs.device)
+    chosen = (chosen if among is None else chosen[among[chosen]])[: len(rows)]
     length = last.weight.norm(dim=1).median()
     # In parts: there may be as many samples as features, and very many of both.
     for start in range(0, len(chosen), AT_ONCE):
         part = slice(start, start + AT_ONCE)
         features, samples = rows[: len(chosen)][part], chosen[part]
-        _point(last, inputs, features, samples, length=length, on_rate=_REINIT_ON_RATE)
+        _point(
+            last, inputs, features, samples, length=length, on_rate=_REINIT_ON_RATE, margin=margin
+        )
 
 
 @torch.no_grad()
-def reinitialise(encoder: Headed, hidden: Tensor, generator: torch.Generator) -> Tensor:
+def reinitialise(
+    encoder: Headed, hidden: Tensor, generator: torch.Generator, *, margin: float = MARGIN
+) -> Tensor:
     """Point every feature at a sample of its own, drawn at random, whatever it had learnt.
 
     It has weights of the usual length, in the direction of its sample, and is on for the 5 % of the
@@ -95,13 +111,14 @@ def reinitialise(encoder: Headed, hidden: Tensor, generator: torch.Generator) ->
         encoder: Whose last layer changes in place.
         hidden: The backbone's outputs of the samples ``(n, h)``.
         generator: Draws the samples.
+        margin: As for :func:`point_at_samples`.
 
     Returns:
         Which features were re-initialised, ``(d,)``: all, or the first n of more.
     """
     inputs = last_inputs(encoder, hidden)
     rows = torch.arange(len(last_layer(encoder).weight), device=inputs.device)
-    point_at_samples(encoder, inputs, rows, generator)
+    point_at_samples(encoder, inputs, rows, generator, margin=margin)
     return rows < len(inputs)
 
 
@@ -193,6 +210,7 @@ def _point(
     *,
     length: Tensor,
     on_rate: float,
+    margin: float = MARGIN,
 ) -> None:
     """Point some features of one layer at the chosen rows of its inputs."""
     weight = unit_rows(inputs[chosen] - inputs.mean(dim=0)) * length
@@ -202,5 +220,5 @@ def _point(
     # Between two samples: one that lies just on the edge would be on or off by rounding.
     least = values[-2:].mean(dim=0)
     # Where many samples are equal, the strongest may be no stronger than the rest.
-    least = torch.minimum(least, best - 1e-3 * best.abs().clamp_min(1e-6))
+    least = torch.minimum(least, best - margin * best.abs().clamp_min(1e-6))
     last.weight[rows], last.bias[rows] = weight, -least
