@@ -291,7 +291,7 @@ def neighbor_correlation(
 
 LEVELS = {"concepts": 0.0, "balanced": 0.5, "full": 1.0}
 # Below this clustering samples are on their own, and this much above it they come in groups.
-_LOOSE, _RANGE = 0.45, 0.22
+_SINGLE, _RANGE = 0.45, 0.22
 
 
 class Sizes(NamedTuple):
@@ -343,7 +343,7 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
 
 
 def _balanced(n_samples: int, clustering: float) -> Sizes:
-    tight = min(1.0, max(0.0, (clustering - _LOOSE) / _RANGE))
+    tight = min(1.0, max(0.0, (clustering - _SINGLE) / _RANGE))
     # Of few samples fine distinctions cannot be learnt.
     few = min(1.0, max(0.0, (4000 - n_samples) / 2000))
     loose = 0.09 + 0.06 * few

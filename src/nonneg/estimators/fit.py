@@ -287,6 +287,8 @@ def merge_twins(
         generator: Draws these samples. Where features are dropped and a generator is given, some
             are re-initialised instead, at samples that no feature is on for.
     """
+    if not encoder.nonnegative.gives_zeros:  # such features can be neither off nor alike
+        return
     inputs, last = last_inputs(encoder, hidden), last_layer(encoder)
     kept, factors = twin_leaders(encoder.nonnegative(last(inputs)))
     if not len(kept):
@@ -303,7 +305,7 @@ def merge_twins(
             kept = torch.cat([kept, found]).sort().values
         encoder.keep_features(kept)
     elif others == "off":
-        last.weight[rest], last.bias[rest] = 0.0, -1.0
+        last.weight[rest], last.bias[rest] = 0.0, 0.0
     else:
         assert generator is not None
         point_at_samples(encoder, inputs, rest.nonzero().flatten(), generator, margin=_MARGIN)
