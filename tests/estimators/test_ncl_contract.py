@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nonneg.estimators import NCL, CrossNCL, GraphNCL
+from nonneg.estimators import NCL, CrossNCL
 
 SMALL = {"max_steps": 5, "n_neighbors": 3, "hidden": 8, "batch_size": 64}
 
@@ -23,6 +23,6 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* features are dead:UserWarning")
-@parametrize_with_checks([NCL(), CrossNCL(), GraphNCL()])
+@parametrize_with_checks([NCL(), CrossNCL()])
 def test_estimators_as_they_come(estimator, check):
     check(estimator)
