@@ -14,8 +14,10 @@ from rich.table import Table
 from nonneg.settings import with_overrides
 
 if TYPE_CHECKING:
-    from nonneg.evaluation.evaluation import Evaluation
+    from nonneg.evaluation.evaluation import Evaluation, Measured
 
+# The section whose figures stand in three columns.
+_SIDE_BY_SIDE = "beside_dense"
 # Stated here too, so that the help needs none of the packages that measure; a test compares.
 SECTIONS = (
     "properties",
@@ -24,6 +26,7 @@ SECTIONS = (
     "probe",
     "few_labels",
     "neighbours",
+    "beside_dense",
     "sepin",
     "selection",
     "transfer",
@@ -107,9 +110,9 @@ def evaluate(
             watch=lambda text: bar.update(task, description=escape(text)),
             after=lambda _: bar.advance(task),
         )
-    if any(name in evaluation.sections for name in names):
-        title = f"{run.name}, {split}"
-        console.print(_table(evaluation, names, title=title, width=console.width))
+    title, *listed = f"{run.name}, {split}", *(name for name in names if name != _SIDE_BY_SIDE)
+    if any(name in evaluation.sections for name in listed):
+        console.print(_table(evaluation, listed, title=title, width=console.width))
     for name in names:
         if name in evaluation.skipped:
             console.print(
@@ -119,6 +122,10 @@ def evaluate(
                 markup=False,
                 soft_wrap=True,
             )
+    compared = evaluation.sections.get(_SIDE_BY_SIDE)
+    if compared and _SIDE_BY_SIDE in names:
+        console.print(_side_by_side(compared, title=f"{title}: beside the vectors"))
+        console.print(compared.sentence, highlight=False, markup=False)
     console.print(f"all figures: {run / EVALUATION_FILES[split]}", highlight=False, soft_wrap=True)
 
 
@@ -144,4 +151,26 @@ def _table(evaluation: "Evaluation", names: list[str], *, title: str, width: int
                 title = shown_kind(key, k=figure.beside.get("k")).title
                 table.add_row(title, figure.text(), escape(figure.beside_text()))
             table.add_section()
+    return table
+
+
+def _side_by_side(section: "Measured", *, title: str) -> Table:
+    """Features, vectors and PCA in a column each; reasons for what is empty come last."""
+    from nonneg.metrics.figures import BECAUSE, number_text, shown_kind
+
+    figures = section.figures
+    axes = next(iter(figures.values())).beside["pca_numbers"]
+    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("figure")
+    for name in ("features", "vectors", f"PCA of {axes}"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for key, figure in figures.items():
+        kind = shown_kind(key, k=figure.beside.get("k"))
+        others = (figure.beside[name] for name in ("vectors", "pca"))
+        cells = [number_text(other, is_rate=figure.is_rate) for other in others]
+        table.add_row(kind.title if kind.is_rate else kind.heading, figure.text(), *cells)
+    reasons = dict.fromkeys(str(f.beside[BECAUSE]) for f in figures.values() if BECAUSE in f.beside)
+    if reasons:
+        table.caption = escape(f"–: {'; '.join(reasons)}")
+        table.caption_justify = "left"
     return table

@@ -1,5 +1,6 @@
 """Evaluation: protocols that turn features and labels into accuracies."""
 
+from nonneg.evaluation.beside_dense import BesideDense, Found, Represented, beside_dense
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
 from nonneg.evaluation.few_labels import FewLabelResult, few_label_probe
 from nonneg.evaluation.fine_tuning import FineTuned, fine_tune
@@ -20,6 +21,7 @@ from nonneg.metrics.figures import Figure, Figures
 
 __all__ = [
     "SECTIONS",
+    "BesideDense",
     "Evaluation",
     "EvaluationSettings",
     "FewLabelResult",
@@ -27,14 +29,17 @@ __all__ = [
     "Figures",
     "FineTuneSettings",
     "FineTuned",
+    "Found",
     "KnnResult",
     "Known",
     "LinearProbe",
     "NotMeasurableError",
     "ProbeResult",
+    "Represented",
     "Robustness",
     "SelectionRow",
     "Subject",
+    "beside_dense",
     "chosen_sections",
     "evaluate",
     "few_label_probe",

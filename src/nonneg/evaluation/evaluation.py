@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
-from nonneg.evaluation.sections import SECTIONS
+from nonneg.evaluation.sections import SECTIONS, SENTENCES
 from nonneg.evaluation.subject import NotMeasurableError, Subject
 from nonneg.io import read_json, write_json
 from nonneg.metrics.figures import Figure, Figures, current_key
@@ -20,12 +20,16 @@ _VERSIONS = ("nonneg", "torch", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of one section, and the settings they were measured with."""
+    """The figures of one section, and the settings they were measured with.
+
+    ``sentence`` says what they amount to; empty for most sections.
+    """
 
     figures: Figures
     settings: dict[str, Any]
     seconds: float
     versions: dict[str, str]
+    sentence: str = ""
 
 
 @dataclass
@@ -56,7 +60,7 @@ class Evaluation:
         """Write all of it as JSON, in one go."""
         sections = {
             name: {
-                **vars(section),
+                **{key: entry for key, entry in vars(section).items() if entry != ""},
                 "figures": {key: figure.as_json() for key, figure in section.figures.items()},
             }
             for name, section in self.sections.items()
@@ -101,6 +105,7 @@ def _check_entries(values: dict[str, Any]) -> None:
         _check_kinds(part, {"name": str, "n_samples": int}, f"data.{name}")
     for name, section in values["sections"].items():
         _check_kinds(section, {"figures": dict, "settings": dict, "versions": dict}, name)
+        _check_kinds({"sentence": "", **section}, {"sentence": str}, name)
         for key, figure in section["figures"].items():
             _check_kinds(figure, {"value": int | float | None, "beside": dict}, f"{name}.{key}")
 
@@ -156,6 +161,7 @@ def evaluate(
             evaluation.sections.pop(name, None)
         else:
             seconds = round(time.perf_counter() - began, 3)
-            evaluation.sections[name] = Measured(figures, settings, seconds, versions)
+            sentence = SENTENCES[name](figures) if name in SENTENCES else ""
+            evaluation.sections[name] = Measured(figures, settings, seconds, versions, sentence)
             evaluation.skipped.pop(name, None)
         after(name)

@@ -155,7 +155,7 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
     Without labels, or with one class only, figures that need them have no value, and say why.
     """
     because = _why_no_classes(subject.test)
-    reference, name = _inputs(subject.test)
+    reference, name = raw_inputs(subject.test)
     return readability(
         subject.encoded_test.features,
         subject.known_test.labels if because is None else None,
@@ -167,7 +167,7 @@ def properties(subject: Subject, watch: Callable[[str], None]) -> Figures:
     )
 
 
-def _inputs(data: Data) -> tuple[Tensor, str]:
+def raw_inputs(data: Data) -> tuple[Tensor, str]:
     """The inputs as they are ``(n, width)``, and their name; large images are made small first."""
     shape = data.sample_shape
     is_large = len(shape) == 3 and max(shape[1:]) > _SMALL

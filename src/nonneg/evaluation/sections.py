@@ -1,23 +1,26 @@
 """The sections of an evaluation: each a function of the subject that gives its figures."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from nonneg import metrics
-from nonneg.data.dataset import Data
+from nonneg.data.dataset import Data, permutation, subset
+from nonneg.evaluation.beside_dense import beside_dense, gain_and_loss
 from nonneg.evaluation.few_labels import few_label_probe
 from nonneg.evaluation.fine_tuning import fine_tune
 from nonneg.evaluation.neighbours import knn_probe
 from nonneg.evaluation.probe.linear import fitted_probe
-from nonneg.evaluation.readability import hierarchy, properties
+from nonneg.evaluation.readability import hierarchy, properties, raw_inputs
 from nonneg.evaluation.robustness import robustness
 from nonneg.evaluation.selection import selection_table
 from nonneg.evaluation.subject import (
     NotMeasurableError,
     Subject,
     features_of_views,
+    has_classes,
     some,
     some_data,
 )
@@ -25,6 +28,9 @@ from nonneg.metrics.figures import SEVERITY, Figure, Figures, figure_kind
 
 Watch = Callable[[str], None]
 Section = Callable[[Subject, Watch], Figures]
+
+# Training vectors are searched in memory: of wide ones so many that they have this many entries.
+_MOST_ENTRIES = 1 << 27
 
 
 def probe(subject: Subject, watch: Watch) -> Figures:
@@ -119,6 +125,39 @@ def _most_precise(labels: Tensor, k: int) -> float | None:
     n_others = counts[classes] - 1
     most = float((n_others.clamp(max=k) / k).mean(dtype=torch.float64))
     return most if most < 1 else None
+
+
+def beside_vectors(subject: Subject, watch: Watch) -> Figures:
+    """The features of the test vectors beside the vectors themselves and a PCA.
+
+    Without labels on both sides, or with one class only, figures of classes have no value, and say
+    why.
+    """
+    train, test, settings = subject.train_part, subject.test, subject.settings
+    if len(test.sample_shape) != 1:
+        raise NotMeasurableError(f"{test.name} holds images; only vectors are compared")
+    if min(len(train), len(test)) < 2:
+        raise NotMeasurableError("it takes at least 2 training samples and 2 test samples")
+    unlabelled = [data.name for data in (train, test) if data.labels is None]
+    because = f"{unlabelled[0]} has no labels" if unlabelled else ""
+    if not because and not has_classes(train):
+        because = f"{train.name} has one class only"
+    watch("reading vectors")
+    n_most = max(settings.k, _MOST_ENTRIES // train.sample_shape[0], 2)
+    rows = permutation(len(train), seed=settings.seed)[:n_most].sort().values
+    searched = subset(train, rows)
+    watch("search")
+    found = beside_dense(
+        raw_inputs(searched)[0],
+        subject.encoded_train.features[rows],
+        raw_inputs(test)[0],
+        subject.encoded_test.features,
+        *((None, None) if because else (searched.labels, test.labels)),
+        k=min(settings.k, len(searched), len(test) - 1),
+        m=settings.top,
+        random_state=settings.seed,
+    )
+    return replace(found, because=because).figures()
 
 
 def sepin(subject: Subject, watch: Watch) -> Figures:
@@ -293,6 +332,7 @@ SECTIONS: dict[str, Section] = {
     "probe": probe,
     "few_labels": few_labels,
     "neighbours": neighbours,
+    "beside_dense": beside_vectors,
     "sepin": sepin,
     "selection": selection,
     "transfer": transfer,
@@ -300,3 +340,5 @@ SECTIONS: dict[str, Section] = {
     "factors": factors,
     "fine_tune": fine_tuning,
 }
+# What a section says in one sentence, from its figures.
+SENTENCES: dict[str, Callable[[Figures], str]] = {"beside_dense": gain_and_loss}

@@ -69,6 +69,9 @@ def _score(title: str, help_: str = "", *, higher: bool | None = True) -> Figure
 
 _ON_TEST = "accuracy on the test set"
 _COMMONEST = "share of the commonest class among a feature's"
+_SAME_CLASS = "share of a sample's nearest neighbours that have its class"
+_SAME_CLASS_FIRST = "share of samples whose nearest neighbour has their class"
+_KEPT = "share of a sample's nearest by the vectors that are among its nearest by the features"
 
 FIGURES: dict[str, FigureKind] = {
     # Readability.
@@ -101,12 +104,8 @@ FIGURES: dict[str, FigureKind] = {
     "probe_features": _rate("linear probe (features)", _ON_TEST),
     "knn_hidden": _rate("k-NN (hidden)", _ON_TEST),
     "knn_features": _rate("k-NN (features)", _ON_TEST),
-    "precision_hidden": _rate(
-        "precision@k (hidden)", "share of a sample's nearest neighbours that have its class"
-    ),
-    "precision_features": _rate(
-        "precision@k (features)", "share of a sample's nearest neighbours that have its class"
-    ),
+    "precision_hidden": _rate("precision@k (hidden)", _SAME_CLASS),
+    "precision_features": _rate("precision@k (features)", _SAME_CLASS),
     "map_hidden": _rate("mAP@k (hidden)"),
     "map_features": _rate("mAP@k (features)"),
     "transfer_hidden": _rate("probe on another set (hidden)"),
@@ -115,6 +114,17 @@ FIGURES: dict[str, FigureKind] = {
     "robust_corruption": _rate("probe, corrupted"),
     "robust_sketch": _rate("probe, sketched"),
     "robust_stylised": _rate("probe, stylised"),
+    # Features beside the vectors they were made of.
+    "beside_active": _score("active numbers per sample", "mean", higher=None),
+    "beside_bytes": FigureKind(
+        "size of a sample", False, unit="bytes", help="4 per number, 8 per active one if less"
+    ),
+    "beside_train_precision": _rate("precision@k, among train", _SAME_CLASS),
+    "beside_train_nearest": _rate("1-NN, among train", _SAME_CLASS_FIRST),
+    "beside_train_kept": _rate("vectors' nearest kept, among train", _KEPT),
+    "beside_test_precision": _rate("precision@k, among test", _SAME_CLASS),
+    "beside_test_nearest": _rate("1-NN, among test", _SAME_CLASS_FIRST),
+    "beside_test_kept": _rate("vectors' nearest kept, among test", _KEPT),
     # Known factors.
     "dci_disentanglement": _score("DCI disentanglement"),
     "dci_completeness": _score("DCI completeness"),
@@ -185,6 +195,10 @@ _FAMILIES: tuple[tuple[str, Callable[..., FigureKind]], ...] = (
     (
         r"top(\d+)_purity",
         lambda m: _score(f"top-{m} purity", f"{_COMMONEST} {m} strongest samples"),
+    ),
+    (
+        r"beside_top(\d+)_purity",
+        lambda m: _score(f"top-{m} purity, among test", f"{_COMMONEST} {m} strongest samples"),
     ),
     (
         r"sepin_(\d+|all)",
@@ -271,6 +285,7 @@ _BESIDE = {
     "k": "{} neighbours",
     "high": "to {}",
     "low": "95 % interval from {}",
+    "margin": "± {} of the difference from the vectors",
     "most": "at most {} possible",
     "n_alive": "{} alive",
     "n_dead": "{} dead",
@@ -282,15 +297,20 @@ _BESIDE = {
     "n_zero_rows": "{} all-zero samples",
     "note": "{}",
     "null": "{} by chance",
+    "pca": "{} by PCA",
+    "pca_numbers": "which has {} numbers",
     "penalty": "L2 penalty {}",
     "reference": "reference: {}",
     "solved": "solved {}",
     "std": "± {}",
     "to": "on {}",
     "unit": "in {}",
+    "vectors": "{} by the vectors",
 }
 # Beside a rate these are rates too.
-_ALSO_RATES = ("null", "std", "clean", "most", "low", "high")
+_ALSO_RATES = (
+    "null", "std", "clean", "most", "low", "high", "vectors", "pca", "margin",
+)  # fmt: skip
 # These are worth saying only where there are any.
 _UNLESS_ZERO = ("n_zero_rows",)
 
