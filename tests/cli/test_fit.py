@@ -12,6 +12,8 @@ from nonneg import metrics
 from nonneg.data import split_off
 from nonneg.data.feature_file import read_features
 from nonneg.data.vectors import VectorData
+from nonneg.evaluation import beside_dense
+from nonneg.metrics.figures import number_text
 
 N_KINDS, N_EACH, N_COLUMNS = 8, 50, 24
 N = N_KINDS * N_EACH
@@ -183,7 +185,7 @@ def test_evaluate_measures_what_transform_gives(nonneg, run):
     assert ended.returncode == 0, ended.stderr
     found = json.loads((run / "evaluation.json").read_text())
     assert set(found["sections"]) == {
-        "properties", "probe", "few_labels", "neighbours", "selection",
+        "properties", "probe", "few_labels", "neighbours", "beside_dense", "selection",
     }  # fmt: skip
     skipped = found["skipped"]
     assert skipped["sepin"] == "a fitted run has no two views of a sample"
@@ -198,6 +200,31 @@ def test_evaluate_measures_what_transform_gives(nonneg, run):
     assert figures["active_per_sample"]["value"] == pytest.approx(active)
     assert found["sections"]["neighbours"]["figures"]["knn_features"]["value"] > 0.9
     assert (run / "ranking.json").exists()
+
+
+def test_features_stand_beside_their_vectors_and_a_pca(nonneg, run):
+    ended = nonneg("evaluate", run, "--only", "beside_dense", *SMALL, columns=80)
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert max(map(len, lines[:-1])) <= 80  # the last one names the file
+    train, test = (part.indices.numpy() for part in split_off(VectorData(X), 40))
+    ncl = library.NCL.load(run)
+    found = beside_dense(
+        X[train], ncl.transform(X[train]), X[test], ncl.transform(X[test]), Y[train], Y[test]
+    )
+    rows = [" ".join(line.split()) for line in lines]
+    assert f"figure features vectors PCA of {found.pca.n_numbers}" in rows
+    sides = (found.features, found.vectors, found.pca)
+    precision = " ".join(f"{100 * side.in_train.precision:.1f} %" for side in sides)
+    assert f"precision@10, among train {precision}" in rows
+    sizes = (number_text(found.figures()["beside_bytes"].value), 96, 4 * found.pca.n_numbers)
+    assert "size of a sample, bytes {} {} {}".format(*sizes) in rows
+    assert found.sentence in " ".join(rows)
+    section = json.loads((run / "evaluation.json").read_text())["sections"]["beside_dense"]
+    assert section["sentence"] == found.sentence
+    figure = section["figures"]["beside_train_nearest"]
+    assert figure["value"] == pytest.approx(found.features.in_train.nearest)
+    assert figure["beside"]["vectors"] == pytest.approx(found.vectors.in_train.nearest)
 
 
 def test_fine_tuning_is_refused_with_the_reason(nonneg, run):
@@ -226,11 +253,13 @@ def test_runs_of_one_switch_are_compared(nonneg, place, tmp_path):
             )
             assert "test samples of x_new.npy" in said
             assert "kept for testing" not in said
-            ended = nonneg("evaluate", folder, "--only", "properties,neighbours", *SMALL)
+            ended = nonneg("evaluate", folder, "--only", "properties,beside_dense", *SMALL)
             assert ended.returncode == 0, ended.stderr
             runs.append(folder)
     ended = nonneg("compare", *runs)
     assert ended.returncode == 0, ended.stderr
+    assert "precision@k, among train" in ended.stdout
+    assert "size of a sample" in ended.stdout
     assert "CL: 3 runs · NCL: 3 runs" in ended.stdout
     assert "NCL − CL" in ended.stdout
     assert "differ by more than the transform" not in ended.stdout
@@ -247,6 +276,8 @@ def test_without_labels_all_but_what_needs_them(nonneg, place, tmp_path):
     assert "not measured: hierarchy: x.npy has no labels" in ended.stdout
     line = next(line for line in ended.stdout.splitlines() if "top-20 purity" in line)
     assert " ".join(line.split()) == "top-20 purity – x.npy has no labels"
+    assert "–: x.npy has no labels" in ended.stdout
+    assert "nearest training samples by the vectors are among the 10 nearest" in ended.stdout
     assert (folder / "ranking.json").exists()
 
 

@@ -1,6 +1,7 @@
 """An evaluation comes back from its file as it was; a damaged file is named, with what to do."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -24,6 +25,15 @@ def test_it_comes_back_as_it_was(path):
     assert path.read_text() == before
 
 
+def test_a_sentence_is_kept_and_a_file_of_an_earlier_version_has_none(path):
+    found = Evaluation.read(path)
+    assert found.sections["properties"].sentence == ""
+    assert "sentence" not in path.read_text()
+    found.sections["properties"] = replace(found.sections["properties"], sentence="It is sparse.")
+    found.write(path)
+    assert Evaluation.read(path) == found
+
+
 WRONG = {
     ("data",): (3, "data is int"),
     ("data", "test"): ("digits", r"data\.test is str"),
@@ -31,6 +41,7 @@ WRONG = {
     ("model",): (None, "model is NoneType"),
     ("skipped",): ([], "skipped is list"),
     ("sections", "properties"): (1.5, "properties is float"),
+    ("sections", "properties", "sentence"): (3, r"properties\.sentence is int"),
     ("sections", "properties", "settings"): ("x", r"properties\.settings is str"),
     ("sections", "properties", "figures", "sparsity"): (0.5, r"properties\.sparsity is float"),
     ("sections", "properties", "figures", "sparsity", "value"): (

@@ -10,6 +10,7 @@ import nonneg.evaluation.subject
 from nonneg import Encoder, EncoderSettings
 from nonneg.backbones import BackboneSettings
 from nonneg.data import ArrayData
+from nonneg.data.dataset import permutation, subset
 from nonneg.evaluation import (
     SECTIONS,
     Evaluation,
@@ -17,6 +18,7 @@ from nonneg.evaluation import (
     FineTuneSettings,
     NotMeasurableError,
     Subject,
+    beside_dense,
     chosen_sections,
     evaluate,
 )
@@ -88,9 +90,28 @@ def subject(tmp_path):
     )
 
 
+def of_vectors(n_train=60, n_test=30, **changes):
+    """A subject whose samples are vectors of three kinds."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(n_train + n_test) % 3
+    inputs = torch.eye(3, 6)[labels] + 0.3 * torch.rand(len(labels), 6, generator=generator)
+    train, test = (
+        ArrayData(inputs[part], labels=labels[part], name=name)
+        for part, name in ((slice(n_train), "known"), (slice(n_train, None), "new"))
+    )
+    settings = EncoderSettings(projector=ProjectorSettings(hidden=(), n_features=12))
+    backbone = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.BatchNorm1d(6))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        learner = Encoder(settings, (6,), backbone=backbone)
+    return replace(Subject(learner, train, test, SETTINGS), **changes)
+
+
 @pytest.mark.parametrize("mode", [True, False])
 @pytest.mark.parametrize("name", list(SECTIONS))
 def test_no_section_changes_the_model(name, mode, subject):
+    if name == "beside_dense":
+        subject = of_vectors()
     subject.encoder.train(mode)
     if name == "classification":
         subject = replace(subject, classifier=Classifier(subject.encoder, 4).train(mode))
@@ -225,6 +246,61 @@ def test_without_labels_there_is_what_needs_none():
         assert found[name].beside == {"because": "bare has no labels"}
     with pytest.raises(NotMeasurableError, match=r"^bare has no labels$"):
         SECTIONS["hierarchy"](bare, lambda _: None)
+
+
+def beside(subject):
+    return SECTIONS["beside_dense"](subject, lambda _: None)
+
+
+def test_vectors_are_compared_with_what_the_encoder_gives():
+    subject = of_vectors()
+    train, test = subject.train, subject.test
+    features = [subject.encoder.encode(data).features for data in (train, test)]
+    expected = beside_dense(
+        train.inputs, features[0], test.inputs, features[1], train.labels, test.labels, m=5
+    )
+    assert beside(subject) == expected.figures()
+
+
+def test_where_vectors_cannot_be_compared_it_says_why(subject):
+    with pytest.raises(NotMeasurableError, match=r"^bars holds images; only vectors are compared$"):
+        beside(subject)
+    with pytest.raises(
+        NotMeasurableError, match=r"^it takes at least 2 training samples and 2 test"
+    ):
+        beside(of_vectors(n_test=1))
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_labels_of_one_side_are_none(part):
+    whole = of_vectors()
+    bare = replace(getattr(whole, part), labels=None)
+    figures = beside(replace(whole, **{part: bare}))
+    assert figures["beside_train_kept"] == beside(whole)["beside_train_kept"]
+    for key in ("beside_train_precision", "beside_test_nearest", "beside_top5_purity"):
+        assert figures[key].value is None
+        assert figures[key].beside["because"] == f"{bare.name} has no labels"
+
+
+def test_one_class_is_the_reason():
+    whole = of_vectors()
+    figures = beside(replace(whole, train=replace(whole.train, labels=0 * whole.train.labels)))
+    assert figures["beside_train_precision"].beside["because"] == "known has one class only"
+
+
+def test_of_few_samples_all_others_are_neighbours():
+    assert beside(of_vectors(n_test=5))["beside_test_kept"].beside["k"] == 4
+    assert beside(of_vectors(n_train=7))["beside_train_kept"].beside["k"] == 7
+
+
+def test_of_wide_vectors_so_many_are_searched_as_fit_in_memory(monkeypatch):
+    monkeypatch.setattr("nonneg.evaluation.sections._MOST_ENTRIES", 6 * 45)
+    subject = of_vectors()
+    figures = beside(subject)
+    assert figures["beside_train_kept"].beside["n_train"] == 45
+    drawn = permutation(60, seed=0)[:45].sort().values
+    part = subset(subject.train, drawn)
+    assert figures == beside(replace(subject, train=part))
 
 
 @pytest.mark.parametrize("reads", ["hidden", "features"])
