@@ -67,7 +67,10 @@ def test_all_sections_that_apply_are_measured_and_the_rest_says_why(nonneg, run)
     assert set(found["sections"]) == {
         "properties", "probe", "few_labels", "neighbours", "sepin", "selection", "robustness",
     }  # fmt: skip
-    assert set(found["skipped"]) == {"hierarchy", "classification", "transfer", "factors"}
+    assert set(found["skipped"]) == {
+        "hierarchy", "classification", "beside_dense", "transfer", "factors",
+    }  # fmt: skip
+    assert "not measured: beside_dense: digits holds images; only vectors" in ended.stdout
     assert "not measured: factors: the factors behind digits are not known" in ended.stdout
     assert "name one with --transfer-to" in ended.stdout
     assert "probe, corrupted" in ended.stdout

@@ -163,6 +163,18 @@ def test_vectors_of_any_size(scale):
     assert beside_dense(**given, k=3).pca == before.pca
 
 
+def test_axes_of_vectors_far_from_zero_are_exact():
+    given = samples(n_train=500)
+    for part in ("train", "test"):
+        given[f"X_{part}"] = (given[f"X_{part}"] + 1000).astype(np.float32)
+    found = beside_dense(**given, k=5).pca
+    X = (given[f"X_{part}"].astype(float) for part in ("train", "test"))
+    train, test = slow_pca(*X, found.n_numbers)
+    numbers = slow_found(train.tolist(), test.tolist(), 5, alone=False)
+    expected = slow_figures(numbers, numbers, given["y_train"], given["y_test"], 5)
+    assert found.in_train[:2] == pytest.approx(expected[:2])
+
+
 def test_sparse_and_dense_inputs_agree_and_stay_as_they_were():
     given = samples()
     copies = {key: array.copy() for key, array in given.items()}
@@ -205,6 +217,7 @@ def test_too_few_test_samples_leave_purity_out_and_say_so():
     assert found.figures()["beside_top20_purity"].beside["because"] == (
         "there are only 20 samples; it takes more than 20"
     )
+    assert math.isnan(found.vectors.top_purity)  # all numbers are active, but for all samples
     assert "purity" not in found.sentence
     assert "purity" in beside_dense(**given, k=4, m=5).sentence
 
