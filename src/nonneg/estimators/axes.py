@@ -290,8 +290,10 @@ def neighbor_correlation(
 
 
 LEVELS = {"concepts": 0.0, "balanced": 0.5, "full": 1.0}
-# Below this clustering samples are on their own, and this much above it they come in groups.
-_SINGLE, _RANGE = 0.45, 0.22
+# From loose samples, at this clustering, to tight groups, this much above it.
+_SEVERAL, _RANGE = 0.45, 0.22
+# Below this clustering, by so much, every sample is a thing of its own.
+_SINGLE, _SINGLE_RANGE = 0.39, 0.03
 
 
 class Sizes(NamedTuple):
@@ -311,6 +313,8 @@ class Sizes(NamedTuple):
     """Features per sample that are kept, in training too."""
     whitening: float
     """How far the axes are made alike before the head."""
+    rate: float
+    """Share of the learning rate: the less, the nearer features stay to where they begin."""
 
 
 def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Sizes:
@@ -328,7 +332,7 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
         (1024, 16, 0.19)
         >>> abstracts = chosen_sizes(5_000, 0.3, "balanced")
         >>> abstracts.n_components, abstracts.max_active, round(abstracts.temperature, 2)
-        (1000, 16, 0.09)
+        (1500, 32, 0.07)
     """
     level = LEVELS[detail] if isinstance(detail, str) else detail
     balanced = _balanced(n_samples, clustering)
@@ -343,18 +347,19 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
 
 
 def _balanced(n_samples: int, clustering: float) -> Sizes:
-    tight = min(1.0, max(0.0, (clustering - _SINGLE) / _RANGE))
+    tight = _share((clustering - _SEVERAL) / _RANGE)
     # Of few samples fine distinctions cannot be learnt.
-    few = min(1.0, max(0.0, (4000 - n_samples) / 2000))
-    loose = 0.09 + 0.06 * few
+    few = _share((4000 - n_samples) / 2000)
+    single = _share((_SINGLE - clustering) / _SINGLE_RANGE) * (1 - few)
     return Sizes(
-        n_components=_within(n_samples // 5, 16, 1024),
-        n_neighbors=_neighbors(10 + 10 * tight, n_samples),
-        temperature=loose + (0.19 - loose) * tight,
-        teacher_temperature=0.05 + 0.05 * tight,
+        n_components=_within(round(0.3 * n_samples), 16, round(1024 * (2 - tight))),
+        n_neighbors=_neighbors(10 + (20 - 10 * few) * tight, n_samples),
+        temperature=0.10 + 0.09 * tight - 0.03 * single,
+        teacher_temperature=0.05 + 0.03 * tight,
         partner_rate=0.3 + 0.4 * tight,
-        max_active=_within(n_samples // 200, 8, 16),
-        whitening=0.25 * (1 - tight) * (1 - few),
+        max_active=round(_within(n_samples // 200, 8, 16) * (1 + single)),
+        whitening=(0.10 + 0.15 * few + 0.40 * single) * (1 - tight),
+        rate=0.7 + 0.3 * tight - 0.4 * single,
     )
 
 
@@ -367,6 +372,7 @@ def _concepts(n_samples: int) -> Sizes:
         partner_rate=1.0,
         max_active=8,
         whitening=0.0,
+        rate=1.0,
     )
 
 
@@ -375,16 +381,21 @@ def _full(n_samples: int) -> Sizes:
         n_components=_within(n_samples, 16, 4096),
         n_neighbors=_neighbors(10, n_samples),
         temperature=0.07,
-        teacher_temperature=0.03,
-        partner_rate=0.0,
+        teacher_temperature=0.05,
+        partner_rate=0.3,
         max_active=64,
         whitening=0.5,
+        rate=0.1,
     )
 
 
 def _neighbors(wanted: float, n_samples: int) -> int:
     """At most a twentieth of the samples, so that something is left to tell them from."""
     return _within(round(wanted), 1, max(1, n_samples // 20))
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value))
 
 
 def _within(value: int, least: int, most: int) -> int:

@@ -15,11 +15,11 @@ from nonneg.estimators.inputs import HeadSettings, tiles
 from nonneg.head.on_rate import raise_bias, row_threshold
 from nonneg.head.projector import ProjectorSettings
 from nonneg.head.revival import (
+    begin_at_centres,
     forget,
     last_inputs,
     last_layer,
     point_at_samples,
-    reinitialise,
     revive_dead,
     twin_leaders,
 )
@@ -36,9 +36,14 @@ _WARMUP_RATE = 0.1
 
 
 def step_budget(
-    n_samples: int, batch_size: int, *, max_epochs: int | None, max_steps: int | None
+    n_samples: int,
+    batch_size: int,
+    *,
+    max_epochs: int | None,
+    max_steps: int | None,
+    least: int = _MIN_STEPS,
 ) -> int:
-    """How many steps to take: ten passes over the samples, but from 300 to 2,000 steps.
+    """How many steps to take: ten passes over the samples, but from ``least`` to 2,000 steps.
 
     A limit that is given takes the place of this rule; of two limits the first that is reached.
 
@@ -52,7 +57,7 @@ def step_budget(
     """
     n_batches = max(1, n_samples // batch_size)
     if max_epochs is None and max_steps is None:
-        return min(max(_MIN_STEPS, _N_EPOCHS * n_batches), _MAX_STEPS)
+        return min(max(least, _N_EPOCHS * n_batches), _MAX_STEPS)
     limits = [max_steps, None if max_epochs is None else max_epochs * n_batches]
     return min(limit for limit in limits if limit is not None)
 
@@ -101,7 +106,8 @@ class FitSettings:
         teacher_temperature: Of soft targets by the cosines of the views' teacher rows; None leaves
             the partner as the only positive.
         partner_rate: The share of the partner in soft targets.
-        at_samples: Whether features begin at samples, and those that become twins are merged.
+        at_samples: Whether features begin at groups of samples, and those that become twins are
+            merged.
         keeps_number: Whether merged features are re-initialised, so that their number stays.
     """
 
@@ -164,7 +170,8 @@ def fit_heads(
     """
     encoders = [head.encoder for head in heads]
     if settings.at_samples:
-        _begin_at_samples(heads, generator)
+        for encoder, hidden in heads:
+            begin_at_centres(encoder, hidden, generator, margin=_MARGIN)
     optimizer = _optimizer(encoders, settings)
     shares = _MERGES if settings.at_samples else _REVIVALS
     repairs = {int(share * settings.n_steps) for share in shares}
@@ -238,19 +245,6 @@ def _optimizer(encoders: Sequence[Encoder], settings: FitSettings) -> torch.opti
             {"params": [bias], "peak": settings.learning_rate * scale},
         ]
     return torch.optim.AdamW(groups, weight_decay=_WEIGHT_DECAY)
-
-
-@torch.no_grad()
-def _begin_at_samples(heads: Sequence[Head], generator: torch.Generator) -> None:
-    """Point all features at samples, with weights of length 1."""
-    for encoder, hidden in heads:
-        n_looked_at = max(_N_SAMPLES, 2 * encoder.n_features)
-        some = torch.randperm(len(hidden), generator=generator)[:n_looked_at]
-        reinitialise(encoder, hidden[some.to(hidden.device)], generator, margin=_MARGIN)
-        last = last_layer(encoder)
-        length = last.weight.norm(dim=1).median()
-        last.weight.div_(length)
-        last.bias.div_(length)
 
 
 def _repaired(
@@ -362,12 +356,18 @@ def new_encoder(projection: Projection, settings: HeadSettings, seed: int) -> En
     return encoder.to(settings.torch_device)
 
 
-def fit_settings(settings: HeadSettings, n_samples: int, seed: int) -> FitSettings:
-    """Steps, batch and rates for so many samples."""
+def fit_settings(
+    settings: HeadSettings, n_samples: int, seed: int, *, least_steps: int = _MIN_STEPS
+) -> FitSettings:
+    """Steps, batch and rates for so many samples; ``least_steps`` where no limit is given."""
     batch_size = min(settings.batch_size, n_samples)
     return FitSettings(
         n_steps=step_budget(
-            n_samples, batch_size, max_epochs=settings.max_epochs, max_steps=settings.max_steps
+            n_samples,
+            batch_size,
+            max_epochs=settings.max_epochs,
+            max_steps=settings.max_steps,
+            least=least_steps,
         ),
         batch_size=batch_size,
         learning_rate=settings.learning_rate,

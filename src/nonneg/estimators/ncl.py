@@ -159,7 +159,7 @@ def learn(
     with stage(f"looking for partners of {X.shape[0]:,} samples") if is_shown else nullcontext():
         pairs = partners(settings, hidden / scales, given)
     encoder = new_encoder(projection, settings, seed)
-    steps = fit_settings(settings, len(hidden), seed)
+    steps = fit_settings(settings, len(hidden), seed, least_steps=200 if is_sized else 300)
     limit = None
     if is_sized:
         # A target is met by a threshold after training, which needs features to choose from.
@@ -168,6 +168,7 @@ def learn(
         encoder.thin(threshold=None, max_active=limit)
         steps = replace(
             steps,
+            learning_rate=settings.learning_rate * sizes.rate,
             teacher_temperature=sizes.teacher_temperature,
             partner_rate=sizes.partner_rate,
             at_samples=not has_target,
@@ -254,15 +255,15 @@ class NCL(ReadableFeatures, FittedFeatures):
     ``"auto"`` is chosen without labels, from the number of samples and how clustered they are.
 
     Args:
-        n_components: Number of features. ``"auto"`` starts with a fifth of the samples, at most
-            1,024, and merges features that turn out to say the same.
+        n_components: Number of features. ``"auto"`` begins with 0.3 times the samples, at most
+            1,024 for tight groups to 2,048, and merges features that turn out to say the same.
         detail: For ``pairs="neighbors"``: ``"concepts"`` for few and pure features, ``"balanced"``,
             ``"full"`` for faithful search, or a number from 0 (concepts) to 1 (full).
         pairs: What belongs together: ``"neighbors"`` (near by cosine), ``"noise"`` (a sample and
             itself, disturbed), ``"labels"`` (the same ``y``), ``"graph"`` (joined by an edge of
             ``fit(X, graph=A)``) or ``"index"`` (listed in ``fit(X, index_pairs=ij)``).
         n_neighbors: How many of the nearest are partners, for ``"neighbors"``; ``"auto"``: 10 to
-            20, and at most a twentieth of the samples.
+            30, and at most a twentieth of the samples.
         noise: Standard deviation of the disturbance, for ``"noise"``; entries have size 1.
         denoise: ``"auto"`` drops weak principal axes where samples come in tight groups, a number
             keeps so many, ``"none"`` keeps all.
@@ -276,7 +277,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         nonnegative: A key of ``nonneg.head.TRANSFORMS``. ``"rep_relu"`` has the values of
             ``"relu"`` and revives features near zero; ``"identity"`` switches NCL off.
         max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but at least
-            300 and at most 2,000 steps.
+            300 (200 for ``"neighbors"``) and at most 2,000 steps.
         max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
             Of more than 65,536 samples without given pairs, so many drawn ones are learnt from.
         batch_size: Pairs per step; of fewer samples, all.

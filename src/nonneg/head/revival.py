@@ -98,6 +98,67 @@ def point_at_samples(
         )
 
 
+# Centres are looked for among so many samples, in so many rounds.
+_N_GROUPED = 16_384
+_N_ROUNDS = 4
+
+
+@torch.no_grad()
+def begin_at_centres(
+    encoder: Headed, hidden: Tensor, generator: torch.Generator, *, margin: float = MARGIN
+) -> None:
+    """Point every feature at the centre of a group of samples, with weights of length 1.
+
+    Groups are found by a few rounds of spherical k-means, which is itself a factorisation of the
+    similarities, with one feature per sample: features begin spread over the samples, and each
+    where there are some. With as many features as samples, each begins at a sample.
+
+    Args:
+        encoder: Whose last layer changes in place.
+        hidden: The backbone's outputs of the samples ``(n, h)``.
+        generator: Draws the samples that are looked at, and where groups begin.
+        margin: As for :func:`point_at_samples`.
+    """
+    last = last_layer(encoder)
+    some = torch.randperm(len(hidden), generator=generator)
+    n_looked_at = max(_N_GROUPED, 2 * len(last.weight))
+    inputs = last_inputs(encoder, hidden[some[:n_looked_at].to(hidden.device)])
+    rows = torch.arange(min(len(last.weight), len(inputs)), device=inputs.device)
+    centres = spherical_centres(inputs - inputs.mean(dim=0), len(rows), generator)
+    looked_at = inputs[:_N_GROUPED]
+    for start in range(0, len(rows), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        _point_along(
+            last, looked_at, rows[part], centres[part], on_rate=_REINIT_ON_RATE, margin=margin
+        )
+
+
+def spherical_centres(vectors: Tensor, n_groups: int, generator: torch.Generator) -> Tensor:
+    """The unit directions of the centres of groups of vectors by cosine ``(n_groups, d)``.
+
+    Args:
+        vectors: ``(n, d)``.
+        n_groups: At most n.
+        generator: Draws the vectors that groups begin with.
+
+    Example:
+        >>> vectors = torch.tensor([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
+        >>> centres = spherical_centres(vectors, 2, torch.Generator().manual_seed(0))
+        >>> sorted(centres.abs().tolist())
+        [[0.0, 1.0], [1.0, 0.0]]
+    """
+    unit = unit_rows(vectors)
+    order = torch.randperm(len(unit), generator=generator).to(unit.device)
+    centres = unit[order[:n_groups]]
+    for _ in range(_N_ROUNDS if n_groups < len(unit) else 0):
+        nearest = torch.cat([(part @ centres.T).argmax(dim=1) for part in unit.split(AT_ONCE)])
+        sums = torch.zeros_like(centres).index_add_(0, nearest, unit)
+        # An empty group stays where it is.
+        is_empty = torch.bincount(nearest, minlength=n_groups) == 0
+        centres = torch.where(is_empty[:, None], centres, unit_rows(sums))
+    return centres
+
+
 @torch.no_grad()
 def reinitialise(
     encoder: Headed, hidden: Tensor, generator: torch.Generator, *, margin: float = MARGIN
@@ -214,6 +275,13 @@ def _point(
 ) -> None:
     """Point some features of one layer at the chosen rows of its inputs."""
     weight = unit_rows(inputs[chosen] - inputs.mean(dim=0)) * length
+    _point_along(last, inputs, rows, weight, on_rate=on_rate, margin=margin)
+
+
+def _point_along(
+    last: nn.Linear, inputs: Tensor, rows: Tensor, weight: Tensor, *, on_rate: float, margin: float
+) -> None:
+    """Give some features of one layer these weights, and biases that set how often they are on."""
     n_on = max(1, round(on_rate * len(inputs)))
     values = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values
     best = values[0]
