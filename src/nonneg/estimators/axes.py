@@ -352,7 +352,9 @@ def _balanced(n_samples: int, clustering: float) -> Sizes:
     few = _share((4000 - n_samples) / 2000)
     single = _share((_SINGLE - clustering) / _SINGLE_RANGE) * (1 - few)
     return Sizes(
-        n_components=_within(round(0.3 * n_samples), 16, round(1024 * (2 - tight))),
+        n_components=_within(
+            round((0.3 - 0.1 * max(tight, few)) * n_samples), 16, round(1024 * (2 - tight))
+        ),
         n_neighbors=_neighbors(10 + (20 - 10 * few) * tight, n_samples),
         temperature=0.10 + 0.09 * tight - 0.03 * single,
         teacher_temperature=0.05 + 0.03 * tight,

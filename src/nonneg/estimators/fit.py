@@ -169,9 +169,7 @@ def fit_heads(
         FloatingPointError: If the loss is no number.
     """
     encoders = [head.encoder for head in heads]
-    if settings.at_samples:
-        for encoder, hidden in heads:
-            begin_at_centres(encoder, hidden, generator, margin=_MARGIN)
+    _begin(heads, settings, generator)
     optimizer = _optimizer(encoders, settings)
     shares = _MERGES if settings.at_samples else _REVIVALS
     repairs = {int(share * settings.n_steps) for share in shares}
@@ -203,6 +201,12 @@ def fit_heads(
     for encoder in encoders:
         encoder.projector.eval()
     return history
+
+
+def _begin(heads: Sequence[Head], settings: FitSettings, generator: torch.Generator) -> None:
+    if settings.at_samples:
+        for encoder, hidden in heads:
+            begin_at_centres(encoder, hidden, generator, margin=_MARGIN)
 
 
 def _towards_target(
