@@ -388,6 +388,7 @@ def learnt_side(
     seed: int,
     *,
     trained_limit: int | None = None,
+    unseen: Tensor | None = None,
 ) -> LearntSide:
     """A trained encoder with its biases or its threshold set to the target, and its measures.
 
@@ -401,13 +402,15 @@ def learnt_side(
         seed: Of the samples to measure on.
         trained_limit: The most features per sample that were on in training, if there was a limit:
             it holds for what is measured too.
+        unseen: Those of ``hidden`` that were kept out of training, to meet the target on.
     """
     encoder.eval()
     sample, target = some_rows(hidden, seed), settings.target_active
+    new = sample if unseen is None else unseen
     threshold = 0.0
     if target is not None:
-        raise_bias(last_layer(encoder), _scores(encoder, sample), target)
-        threshold = row_threshold(_features(encoder, sample), target)
+        raise_bias(last_layer(encoder), _scores(encoder, new), target)
+        threshold = row_threshold(_features(encoder, new), target)
     encoder.thin(threshold=threshold, max_active=trained_limit)
     features = checked_features(_features(encoder, sample))
     encoder.thin(threshold=threshold, max_active=settings.max_active)

@@ -1,6 +1,5 @@
 """Fitted estimators: what they know of their features, and how they are saved."""
 
-import copy
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ from nonneg.backbones.simple import Frozen
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
 from nonneg.estimators.axes import Projection
 from nonneg.estimators.fit import Record
+from nonneg.estimators.growing import COVERAGE_FILE, Coverage
 from nonneg.estimators.inputs import tiles
 from nonneg.inference import evaluation_mode
 from nonneg.io import digest_of_file, read_json, write_json
@@ -82,6 +82,8 @@ def content(config: Any) -> str:  # noqa: ANN401
 def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     """Write a fitted estimator: ``config.json``, and ``model.safetensors`` of each encoder.
 
+    Beside them what is known of the training samples, if anything is.
+
     All is written beside and then moved, the estimator's own file last. It holds the digests of all
     other files, so that those of two saves are never read as one.
 
@@ -100,6 +102,8 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
     shutil.rmtree(beside, ignore_errors=True)
     for attribute, place in places.items():
         getattr(estimator, attribute).save(beside / place)
+    if hasattr(estimator, "coverage_"):
+        estimator.coverage_.write(beside)
     path = beside / CONFIG_FILE
     config = read_json(path) if "" in places.values() else {}
     params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items()}
@@ -163,16 +167,11 @@ def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  #
     estimator.expected_activation_ = np.array(facts["expected_activation"])
     estimator.n_alive_ = facts["n_alive"]
     estimator.feature_names_ = facts["feature_names"]
+    if COVERAGE_FILE in facts.get("files", {}):
+        estimator.coverage_ = Coverage.read(folder)
     if "feature_names_in" in facts:
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
     return estimator
-
-
-def smaller_encoder(encoder: Encoder, chosen: IntArray) -> Encoder:
-    """A copy of the encoder that computes only the chosen features, in this order."""
-    smaller = copy.deepcopy(encoder)
-    smaller.keep_features(torch.from_numpy(chosen))
-    return smaller
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401

@@ -4,14 +4,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -35,7 +33,8 @@ from nonneg.estimators.fit import (
     some_rows,
     warn_of_dead,
 )
-from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes, smaller_encoder
+from nonneg.estimators.fitted import FittedFeatures, features_of, n_axes
+from nonneg.estimators.growing import GrowableFeatures, coverage_of
 from nonneg.estimators.inputs import (
     NCLSettings,
     check_length,
@@ -157,9 +156,11 @@ def learn(
         hidden = hidden_vectors(X, projection, settings)
         scales = axes.scales(kept, whitening).to(hidden.device)
     with stage(f"looking for partners of {X.shape[0]:,} samples") if is_shown else nullcontext():
-        pairs = partners(settings, hidden / scales, given)
+        unseen = held_out(len(hidden), settings, seed)
+        trained = hidden if unseen is None else hidden[~unseen]
+        pairs = partners(settings, trained / scales, given)
     encoder = new_encoder(projection, settings, seed)
-    steps = fit_settings(settings, len(hidden), seed, least_steps=200 if is_sized else 300)
+    steps = fit_settings(settings, len(trained), seed, least_steps=200 if is_sized else 300)
     limit = None
     if is_sized:
         # A target is met by a threshold after training, which needs features to choose from.
@@ -175,8 +176,9 @@ def learn(
             keeps_number="n_components" not in settings.autos,
         )
     with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
-        history = fit_head(encoder, hidden, pairs, steps, progress, scales=scales)
-    side = learnt_side(encoder, hidden, settings, seed, trained_limit=limit)
+        history = fit_head(encoder, trained, pairs, steps, progress, scales=scales)
+    new = None if unseen is None else hidden[unseen]
+    side = learnt_side(encoder, hidden, settings, seed, trained_limit=limit, unseen=new)
     return side, history
 
 
@@ -194,6 +196,20 @@ def trained_rows(n_samples: int, settings: NCLSettings, seed: int) -> IntArray |
         return None
     drawn = np.random.default_rng(seed).choice(n_samples, _MOST_TRAINED, replace=False)
     return np.sort(drawn)
+
+
+def held_out(n_samples: int, settings: NCLSettings, seed: int) -> Tensor | None:
+    """Which samples a target is met on instead of being learnt from, bool ``(n,)``; None for none.
+
+    Training samples have a feature nearly of their own, and another number of them on than new
+    samples have: a tenth of the samples, at least 200 and at most 2,000, but never more than a
+    quarter, tells how many are on for these.
+    """
+    if settings.target_active is None or settings.pairs not in ("neighbors", "noise"):
+        return None
+    n_held = min(max(n_samples // 10, 200), 2000, n_samples // 4)
+    order = torch.randperm(n_samples, generator=torch.Generator().manual_seed(seed))
+    return order.to(settings.torch_device) < n_held if n_held else None
 
 
 def fit_head(
@@ -246,7 +262,7 @@ def _batches(hidden: Tensor, settings: FitSettings, generator: torch.Generator) 
         yield Batch(hidden[indices], indices, draws, fetch=hidden.__getitem__)
 
 
-class NCL(ReadableFeatures, FittedFeatures):
+class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
     """Sparse, non-negative, readable features of vectors: a scikit-learn transformer.
 
     The vectors are centred, denoised and scaled to one length; pairs of them that belong together
@@ -297,6 +313,7 @@ class NCL(ReadableFeatures, FittedFeatures):
             of more than 20,000 training samples, over 20,000 drawn ones.
         n_alive_: Features that are on for some training sample, of the drawn ones where there are
             more than 20,000; ``n_dead_`` counts the others.
+        coverage_: What :meth:`novelty` and :meth:`partial_fit` know of the training samples.
         n_iter_: Steps taken; ``history_`` has about twenty records on the way.
         feature_names_: What :meth:`describe` called the features; empty before.
 
@@ -381,6 +398,7 @@ class NCL(ReadableFeatures, FittedFeatures):
         self.max_active_ = side.encoder.settings.max_active
         self.expected_activation_ = side.expected_activation
         self.n_alive_ = int(side.alive.sum())
+        self.coverage_ = coverage_of(side.encoder, X, seed)
         self.feature_names_: list[str] = []
         warn_of_dead(self.n_alive_, len(side.alive))
         return self
@@ -415,34 +433,6 @@ class NCL(ReadableFeatures, FittedFeatures):
     def n_axes_(self) -> int:
         """How many principal axes were kept."""
         return n_axes(self.encoder_)
-
-    def select(self, k: int) -> Self:
-        """A smaller estimator that computes only the k features of largest expected activation.
-
-        Args:
-            k: From 1 to ``n_components``. Feature i of the result is feature ``rank_[i]`` here; a
-                ``threshold_`` is then a share of the length of these k alone.
-        """
-        check_is_fitted(self)
-        if isinstance(k, bool) or not isinstance(k, Integral):
-            raise TypeError(f"k must be a whole number of features, got {k!r}")
-        if not 1 <= k <= self.encoder_.n_features:
-            raise ValueError(
-                f"k must be between 1 and the {self.encoder_.n_features} features, got {k}"
-            )
-        chosen = self.rank_[:k]
-        # The target belongs to all features; fewer of them are on among the chosen.
-        smaller: Self = clone(self).set_params(n_components=int(k), target_active=None)
-        smaller.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            smaller.feature_names_in_ = self.feature_names_in_
-        smaller.encoder_ = smaller_encoder(self.encoder_, chosen)
-        smaller.history_ = list(self.history_)
-        smaller.expected_activation_ = self.expected_activation_[chosen]
-        smaller.n_alive_ = int((smaller.expected_activation_ > 0).sum())
-        smaller.max_active_ = self.max_active_
-        smaller.feature_names_ = [self.feature_names_[i] for i in chosen if self.feature_names_]
-        return smaller
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
