@@ -402,7 +402,7 @@ def learnt_side(
         seed: Of the samples to measure on.
         trained_limit: The most features per sample that were on in training, if there was a limit:
             it holds for what is measured too.
-        unseen: Those of ``hidden`` that were kept out of training, to meet the target on.
+        unseen: Hidden vectors that were kept out of training, to meet the target on.
     """
     encoder.eval()
     sample, target = some_rows(hidden, seed), settings.target_active

@@ -43,7 +43,7 @@ from nonneg.estimators.inputs import (
     sparse_weights,
 )
 from nonneg.estimators.reading import ReadableFeatures
-from nonneg.metrics.results import IntArray
+from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.protocol import Batch, Draws, Pairs
 from nonneg.pairs.relations import GraphPairs, LabelPairs, NoisePairs, given_pairs
@@ -141,6 +141,8 @@ def learn(
     is_shown = settings.verbose > 0
     rows = trained_rows(X.shape[0], settings, seed)
     X = X if rows is None else X[rows]
+    held = held_out(X.shape[0], settings, seed)
+    X, X_held = (X, None) if held is None else (X[~held], X[held])
     with stage(f"looking at {X.shape[0]:,} samples") if is_shown else nullcontext():
         axes = Axes(*principal_axes(X, seed))
         is_sized = settings.pairs == "neighbors"
@@ -156,11 +158,9 @@ def learn(
         hidden = hidden_vectors(X, projection, settings)
         scales = axes.scales(kept, whitening).to(hidden.device)
     with stage(f"looking for partners of {X.shape[0]:,} samples") if is_shown else nullcontext():
-        unseen = held_out(len(hidden), settings, seed)
-        trained = hidden if unseen is None else hidden[~unseen]
-        pairs = partners(settings, trained / scales, given)
+        pairs = partners(settings, hidden / scales, given)
     encoder = new_encoder(projection, settings, seed)
-    steps = fit_settings(settings, len(trained), seed, least_steps=200 if is_sized else 300)
+    steps = fit_settings(settings, len(hidden), seed, least_steps=200 if is_sized else 300)
     limit = None
     if is_sized:
         # A target is met by a threshold after training, which needs features to choose from.
@@ -176,9 +176,9 @@ def learn(
             keeps_number="n_components" not in settings.autos,
         )
     with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
-        history = fit_head(encoder, trained, pairs, steps, progress, scales=scales)
-    new = None if unseen is None else hidden[unseen]
-    side = learnt_side(encoder, hidden, settings, seed, trained_limit=limit, unseen=new)
+        history = fit_head(encoder, hidden, pairs, steps, progress, scales=scales)
+    unseen = None if X_held is None else hidden_vectors(X_held, projection, settings)
+    side = learnt_side(encoder, hidden, settings, seed, trained_limit=limit, unseen=unseen)
     return side, history
 
 
@@ -198,18 +198,19 @@ def trained_rows(n_samples: int, settings: NCLSettings, seed: int) -> IntArray |
     return np.sort(drawn)
 
 
-def held_out(n_samples: int, settings: NCLSettings, seed: int) -> Tensor | None:
-    """Which samples a target is met on instead of being learnt from, bool ``(n,)``; None for none.
+def held_out(n_samples: int, settings: NCLSettings, seed: int) -> BoolArray | None:
+    """Which samples a target is met on instead of being learnt from, ``(n,)``; None for none.
 
-    Training samples have a feature nearly of their own, and another number of them on than new
-    samples have: a tenth of the samples, at least 200 and at most 2,000, but never more than a
-    quarter, tells how many are on for these.
+    Training samples have another number of features on than new ones have. So a tenth of the
+    samples, at least 200 and at most 2,000, but never more than a quarter, is kept out: of the
+    centre and the axes too, or these rows would lie opposite to those that are learnt from.
     """
     if settings.target_active is None or settings.pairs not in ("neighbors", "noise"):
         return None
     n_held = min(max(n_samples // 10, 200), 2000, n_samples // 4)
-    order = torch.randperm(n_samples, generator=torch.Generator().manual_seed(seed))
-    return order.to(settings.torch_device) < n_held if n_held else None
+    order = np.random.default_rng(seed).permutation(n_samples)
+    held: BoolArray = order < n_held
+    return held if n_held else None
 
 
 def fit_head(
