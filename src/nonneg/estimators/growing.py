@@ -260,12 +260,13 @@ def grown_encoder(
 def append_features(encoder: Encoder, groups: list[Tensor]) -> None:
     """Append a feature for each group of hidden vectors ``(n, h)``, in place.
 
-    It points from what the head makes of the centre to the mean of the group, with weights of the
-    usual length, and is on where a sample lies more than 0.6 times as far in this direction as
-    the group does on average.
+    It points from the mean of what the head makes of all directions to that of the group, with
+    weights of the usual length, and is on where a sample lies more than 0.6 times as far in this
+    direction as the group does on average.
     """
     last = last_layer(encoder)
-    origin = last_inputs(encoder, torch.zeros(1, groups[0].shape[1]))
+    around = torch.eye(groups[0].shape[1]) * torch.cat(groups).norm(dim=1).mean()
+    origin = last_inputs(encoder, torch.cat([around, -around])).mean(dim=0, keepdim=True)
     means = torch.cat([last_inputs(encoder, g).mean(dim=0, keepdim=True) for g in groups])
     lengths = last.weight.norm(dim=1)
     weight = unit_rows(means - origin) * lengths[lengths > 0].median()
@@ -324,7 +325,8 @@ class GrowableFeatures:
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Append features for what the present ones do not cover; without a fit, fit.
 
-        The features that are there stay as they are, with their numbers and names. At least five
+        The features that are there stay as they are, with their numbers and names; where
+        ``max_active`` is reached, a stronger new one is on instead of the weakest. At least five
         similar samples that are less explained than 95 % of the training samples become one
         feature; where nothing is new, none is appended. Expected activations become those of all
         samples so far, where a new feature counts as off for the samples before it.
