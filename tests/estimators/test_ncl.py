@@ -226,7 +226,7 @@ def test_saved_and_pickled_estimators_are_equal(fitted, tmp_path):
     ncl = pickle.loads(pickle.dumps(fitted))
     ncl.describe(X, labels=Y)
     ncl.save(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
     before = torch.get_rng_state()
     loaded = NCL.load(tmp_path)
     assert torch.equal(torch.get_rng_state(), before)
