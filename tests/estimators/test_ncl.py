@@ -17,6 +17,8 @@ from nonneg import Encoder, metrics
 from nonneg.estimators import NCL
 from nonneg.estimators.axes import Projection
 
+FILES = ["config.json", "coverage.safetensors", "model.safetensors"]
+
 
 @pytest.fixture(scope="module")
 def fitted():
