@@ -54,6 +54,10 @@ def test_python_of_the_page_about_vectors(tmp_path, monkeypatch, capsys):
     assert names["Z"][:, strongest].any()
     assert not names["without"][:, strongest].any()
     assert names["found"].numbers.shape == (3, 5)
+    assert names["is_new"][~names["known"]].all()
+    assert names["is_new"][names["known"]].mean() < 0.1
+    appended = names["Z_grown"][:, names["n_before"] :] > 0
+    np.testing.assert_array_equal(appended.any(axis=1), ~names["known"])
     (shown,) = [block for block in blocks("docs/vectors.md") if block.startswith("cosine")]
     assert rounded(capsys.readouterr().out).startswith(rounded(shown))
 

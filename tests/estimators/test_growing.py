@@ -105,6 +105,7 @@ def test_features_are_appended_for_new_kinds_and_the_others_stay(nine, twelve):
 def test_what_was_new_is_then_covered(nine, twelve):
     new = X_NEW[~OLD_NEW]
     assert np.median(twelve.novelty(new)) < np.median(nine.novelty(new)) - 0.1
+    assert twelve.coverage_[1:4] == nine.coverage_[1:4]  # scores can be compared
     n = twelve.encoder_.n_features
     assert copied(twelve).partial_fit(X[~OLD]).encoder_.n_features == n
     assert copied(twelve).partial_fit(X[OLD]).encoder_.n_features == n

@@ -41,9 +41,9 @@ class Coverage(NamedTuple):
     directions: Tensor
     """Of each feature, on the principal axes, of length 1 or 0 ``(n_features, n_axes)``."""
     spread: float
-    """The mean squared distance of training samples from their centre."""
+    """The mean squared distance of the samples of ``fit`` from their centre."""
     median: float
-    """The novelty of the training samples: half of them have less …"""
+    """The novelty of the samples of ``fit``: half of them have less …"""
     limit: float
     """… and 95 % have less than this."""
     n_samples: int
@@ -306,9 +306,10 @@ class GrowableFeatures:
         """How little of each sample its features explain: from 0, all, to 1, nothing at all.
 
         What is unexplained is the squared length u of the centred vector without its part along
-        the reconstruction; the score is u / (u + s), where s is the mean squared length of centred
-        training vectors. At 0.5 as much is unexplained as a training sample holds in all. Of the
-        training samples 95 % lie below ``coverage_.limit``.
+        the reconstruction; the score is u / (u + s), where s is the mean squared length of the
+        centred vectors of ``fit``. At 0.5 as much is unexplained as one of these holds in all; 95 %
+        of them lie below ``coverage_.limit``. Neither s nor the limit changes in
+        :meth:`partial_fit`, so scores before and after can be compared.
 
         Args:
             X: ``(n, d)``, of any kind that :meth:`transform` takes.
@@ -358,7 +359,6 @@ class GrowableFeatures:
         appended = here.directions[len(coverage.directions) :]
         self.coverage_ = coverage._replace(
             directions=torch.cat([coverage.directions, appended]),
-            spread=coverage.spread + share * (here.spread - coverage.spread),
             n_samples=coverage.n_samples + here.n_samples,
         )
         self.feature_names_ = self.feature_names_ + [""] * (n_new if self.feature_names_ else 0)
