@@ -71,7 +71,7 @@ def run(nonneg, place):
 def test_the_folder_is_that_of_a_run(run):
     names = sorted(path.name for path in run.iterdir() if not path.name.startswith("evaluation"))
     assert set(names) - {"ranking.json"} == {
-        "config.json", "history.jsonl", "model.safetensors", "run.json",
+        "config.json", "coverage.safetensors", "history.jsonl", "model.safetensors", "run.json",
     }  # fmt: skip
     record = json.loads((run / "run.json").read_text())["settings"]
     assert record["task"] == "fit"

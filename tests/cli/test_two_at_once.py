@@ -147,7 +147,7 @@ def test_a_fit_that_is_stopped_takes_nothing_from_the_other(
     assert (second.returncode, second.stderr) == (1, refusal(first.process.pid, run))
     assert first.end() == (0, "")
     assert sorted(path.name for path in run.iterdir()) == [
-        "config.json", "history.jsonl", "model.safetensors", "run.json",
+        "config.json", "coverage.safetensors", "history.jsonl", "model.safetensors", "run.json",
     ]  # fmt: skip
 
 

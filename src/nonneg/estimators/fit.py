@@ -400,8 +400,7 @@ def learnt_side(
         settings: Their ``target_active`` is the mean number of active features per sample; None
             leaves them as they are.
         seed: Of the samples to measure on.
-        trained_limit: The most features per sample that were on in training, if there was a limit:
-            it holds for what is measured too.
+        trained_limit: The most features on per sample in training; for what is measured too.
         unseen: Hidden vectors that were kept out of training, to meet the target on.
     """
     encoder.eval()

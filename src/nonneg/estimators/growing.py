@@ -18,6 +18,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -289,6 +290,16 @@ def smaller_encoder(encoder: Encoder, chosen: IntArray) -> Encoder:
 _MIN_SELECTED_RATE = 0.5
 
 
+def _can_be_off(estimator: Any) -> bool:  # noqa: ANN401
+    """Whether features have zeros; scikit-learn hides ``partial_fit`` where this raises."""
+    if estimator.nonnegative not in ("relu", "rep_relu"):
+        raise AttributeError(
+            "partial_fit needs features that can be off: nonnegative='relu' or 'rep_relu', not "
+            f"{estimator.nonnegative!r}"
+        )
+    return True
+
+
 class GrowableFeatures:
     """What an estimator with one encoder offers when samples or wishes change after the fit."""
 
@@ -323,6 +334,7 @@ class GrowableFeatures:
         rows = np.arange(checked.shape[0])
         return novelty_of(self.encoder_, coverage, checked, rows, chosen_device(self.device))
 
+    @available_if(_can_be_off)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Append features for what the present ones do not cover; without a fit, fit.
 
@@ -339,11 +351,6 @@ class GrowableFeatures:
         if not self.__sklearn_is_fitted__():  # type: ignore[attr-defined]
             return self.fit(X, y)  # type: ignore[attr-defined, no-any-return]
         coverage = self._known_coverage("partial_fit")
-        if not self.encoder_.nonnegative.gives_zeros:
-            raise ValueError(
-                "partial_fit needs features that can be off: fit with nonnegative='relu' or "
-                f"'rep_relu', not {self.encoder_.nonnegative.kind!r}"
-            )
         checked = checked_vectors(self, X, reset=False)
         check_length(y, checked)
         seed = int(check_random_state(self.random_state).randint(2**31))
