@@ -159,6 +159,7 @@ class CrossNCL(ReadableSides, FittedFeatures):
     Each side is centred, scaled to one length and has a rectified map of its own; both learn by
     the symmetric InfoNCE that row i of X and row i of y belong together. A feature's strongest
     images and strongest captions are then about the same thing. Features are compared by cosine.
+    Few pairs teach what they are about only: see docs/history/no-loss.md before searching beyond.
 
     Args:
         n_components: Number of features.
