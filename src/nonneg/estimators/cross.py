@@ -124,7 +124,7 @@ _LINEAR_STEPS = 2
 
 
 def _longer(steps: FitSettings, settings: CrossSettings) -> FitSettings:
-    """Linear maps gain by more steps, and are cheap; an inner layer learns pairs by heart."""
+    """Twice the steps for linear maps, which are cheap; with an inner layer as in 0.1."""
     is_limited = settings.max_epochs is not None or settings.max_steps is not None
     if is_limited or settings.hidden > 0:
         return steps
