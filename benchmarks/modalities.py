@@ -35,10 +35,16 @@ FILES = [
     "scifact_queries_train_raw.json",
     "scifact_queries_test_raw.json",
 ]
-# The one switch: everything else is the same.
+# The one switch, with the learning rate that is best for signed features and with CrossNCL's; and
+# what 0.1 had.
+_OLD: dict[str, Any] = {"hidden": 512, "temperature": 0.07, "learning_rate": 1e-3}
 FLICKR: dict[str, dict[str, Any]] = {
     "CrossNCL": {},
-    "the same, signed": {"nonnegative": "identity"},
+    "CrossNCL, the 128 largest": {"max_active": 128},
+    "signed": {"nonnegative": "identity"},
+    "signed, learning rate of CrossNCL": {"nonnegative": "identity", "learning_rate": 6e-3},
+    "CrossNCL of 0.1": _OLD,
+    "signed, as 0.1": {**_OLD, "nonnegative": "identity"},
 }
 
 Runs = dict[str, list[dict[str, float]]]

@@ -18,6 +18,7 @@ from nonneg import Encoder, metrics
 from nonneg.estimators import CrossNCL
 from nonneg.estimators import fit as heads
 from nonneg.estimators.axes import Projection
+from nonneg.estimators.inputs import CrossSettings
 
 N_KINDS, N_THINGS, N_EACH = 12, 240, 3
 QUICK = {"n_components": 64, "hidden": 32, "batch_size": 128, "max_steps": 200}
@@ -382,3 +383,52 @@ def test_an_interrupted_save_is_never_read_as_a_whole_one(fitted, tmp_path, monk
     fitted.save(tmp_path)
     np.testing.assert_array_equal(CrossNCL.load(tmp_path).transform(X), fitted.transform(X))
     assert not (tmp_path / ".unfinished").exists()
+
+
+def settings_of(**params):
+    return CrossSettings.of(CrossNCL(**params).get_params())
+
+
+@pytest.mark.parametrize(
+    ("given", "hidden", "temperature", "learning_rate"),
+    [
+        ({}, 0, 0.05, 6e-3),
+        ({"nonnegative": "identity"}, 0, 0.05, 1e-3),
+        ({"hidden": 32}, 32, 0.05, 1e-3),
+        ({"hidden": 0, "temperature": 0.3}, 0, 0.3, 6e-3),
+        ({"learning_rate": 0.02}, 0, 0.05, 0.02),
+        ({"hidden": 8, "temperature": 0.07, "learning_rate": 0.5}, 8, 0.07, 0.5),
+    ],
+)
+def test_auto_is_a_number_and_a_number_given_is_kept(given, hidden, temperature, learning_rate):
+    chosen = settings_of(**given)
+    assert (chosen.hidden, chosen.temperature, chosen.learning_rate) == (
+        hidden,
+        temperature,
+        learning_rate,
+    )
+
+
+def test_auto_fits_as_its_numbers_do_and_stays_auto():
+    short = {"n_components": 16, "max_steps": 5, "random_state": 0}
+    auto = CrossNCL(**short).fit(X, Y, groups=THING)
+    given = CrossNCL(**short, hidden=0, temperature=0.05, learning_rate=6e-3)
+    np.testing.assert_array_equal(
+        auto.transform(X_NEW), given.fit(X, Y, groups=THING).transform(X_NEW)
+    )
+    assert auto.get_params()["hidden"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("given", "n_steps"),
+    [({}, 600), ({"hidden": 4}, 300), ({"max_steps": 7}, 7), ({"max_epochs": 1}, 5)],
+)
+def test_linear_maps_take_twice_the_steps_unless_these_are_given(given, n_steps):
+    both = CrossNCL(8, batch_size=128, random_state=0, **given).fit(X, Y, groups=THING)
+    assert both.n_iter_ == n_steps
+
+
+@pytest.mark.parametrize("setting", ["hidden", "temperature", "learning_rate"])
+def test_other_words_than_auto_are_refused(setting):
+    with pytest.raises(ValueError, match=setting):
+        CrossNCL(**{setting: "automatic"}).fit(X, Y)

@@ -123,11 +123,27 @@ class NCLSettings(HeadSettings):
         return self
 
 
+# What "auto" stands for where pairs are of two kinds; docs/history/no-loss.md has the figures.
+_CROSS: dict[str, Any] = {"hidden": 0, "temperature": 0.05, "learning_rate": 1e-3}
+# One rectified linear map learns by long steps; signed features and inner layers do not.
+_LINEAR_RATE = 6e-3
+
+
 class CrossSettings(HeadSettings):
     """Of :class:`nonneg.CrossNCL`."""
 
     denoise: Literal["none"] | PositiveInt
     noise: NonNegativeFloat
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> Self:
+        """The settings of ``get_params()``, with numbers for those that are ``"auto"``."""
+        autos = {key for key in _CROSS if isinstance(params[key], str) and params[key] == "auto"}
+        chosen = {**params, **{key: _CROSS[key] for key in autos}}
+        is_linear = isinstance(chosen["hidden"], int | np.integer) and chosen["hidden"] == 0
+        if "learning_rate" in autos and is_linear and chosen["nonnegative"] in _RECTIFIED:
+            chosen["learning_rate"] = _LINEAR_RATE
+        return super().of(chosen)
 
 
 class GraphSettings(EstimatorSettings):
