@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nonneg.inference import chosen_device
+from nonneg.inference import chosen_device, evaluating_on, evaluation_mode
 
 
 def set_accelerators(monkeypatch, found, n_devices):
@@ -46,3 +46,47 @@ def test_apples_accelerator(monkeypatch, set_up):
 def test_an_unknown_name():
     with pytest.raises(ValueError, match="unknown device 'gpu9'; use auto, cpu, cuda"):
         chosen_device("gpu9")
+
+
+class Counted(torch.nn.Linear):
+    """Counts how often something is set."""
+
+    def __setattr__(self, name, value):
+        self.__dict__["n_set"] = self.__dict__.get("n_set", 0) + 1
+        super().__setattr__(name, value)
+
+
+def test_evaluation_mode_leaves_a_module_alone_that_is_in_it():
+    """So that threads may share it."""
+    module = Counted(2, 2).eval()
+    before = module.n_set
+    with evaluating_on(module, torch.device("cpu")):
+        assert not module.training
+    assert module.n_set == before
+
+
+def test_evaluation_mode_gives_each_part_its_own_mode_back():
+    still = torch.nn.Linear(2, 2).eval()
+    whole = torch.nn.Sequential(torch.nn.Linear(2, 2), still).train()
+    still.eval()
+    with evaluation_mode(whole):
+        assert not any(part.training for part in whole.modules())
+        still.train()  # as a module's own forward may do
+    assert [part.training for part in whole.modules()] == [True, True, False]
+
+
+def test_a_module_is_moved_and_comes_back_even_after_an_error():
+    places = []
+
+    class Movable(torch.nn.Linear):
+        def to(self, device):
+            places.append(str(device))
+            return self
+
+        def cpu(self):
+            places.append("cpu")
+            return self
+
+    with pytest.raises(ZeroDivisionError), evaluating_on(Movable(2, 2), torch.device("meta")):
+        raise ZeroDivisionError
+    assert places == ["meta", "cpu"]

@@ -14,12 +14,34 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
     Some parts may be in evaluation mode within a training whole, such as frozen normalisation.
     """
     modes = [(part, part.training) for part in module.modules()]
-    module.eval()
+    # A module that is in this mode already, as a fitted one is, is not written to: threads may
+    # share it, and setting attributes of modules is slow.
+    if any(training for _, training in modes):
+        module.eval()
     try:
         yield
     finally:
         for part, training in modes:
-            part.training = training
+            if part.training != training:
+                part.training = training
+
+
+@contextmanager
+def evaluating_on(module: nn.Module, device: torch.device) -> Iterator[None]:
+    """Evaluation mode on a device inside the block; afterwards the module is on the CPU again.
+
+    Args:
+        module: On the CPU; it is moved only where the device is another.
+        device: Where to compute.
+    """
+    if next(module.parameters()).device != device:
+        module.to(device)
+    try:
+        with evaluation_mode(module):
+            yield
+    finally:
+        if device.type != "cpu":
+            module.cpu()
 
 
 def chosen_device(name: str = "auto") -> torch.device:

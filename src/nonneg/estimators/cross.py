@@ -318,7 +318,7 @@ class CrossNCL(ReadableSides, FittedFeatures):
             encoder.thin(threshold=float(threshold), max_active=limit)
 
     def _features(self, encoder: Encoder, vectors: Any) -> FeatureArray:  # noqa: ANN401
-        settings = CrossSettings.of(self.get_params(deep=False))
+        settings = CrossSettings.now(self)
         self._limit_active()
         return features_of(
             encoder, vectors, device=settings.torch_device, sparse_output=settings.sparse_output

@@ -19,7 +19,7 @@ from nonneg.estimators.axes import Projection
 from nonneg.estimators.fit import Record
 from nonneg.estimators.growing import COVERAGE_FILE, Coverage
 from nonneg.estimators.inputs import tiles
-from nonneg.inference import evaluation_mode
+from nonneg.inference import evaluating_on
 from nonneg.io import digest_of_file, read_json, write_json
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.training.run_folder import RUN_FILE, read_record
@@ -230,17 +230,13 @@ def features_of(
     n_features = encoder.n_features
     parts: list[sparse.csr_array] = []
     dense = np.empty((0 if sparse_output else X.shape[0], n_features), dtype=np.float32)
-    encoder.to(device)
-    try:
-        with evaluation_mode(encoder):
-            for rows, part in tiles(X, width=n_features):
-                features = encoder(part.to(device)).features.cpu().numpy()
-                if sparse_output:
-                    parts.append(sparse.csr_array(features))
-                else:
-                    dense[rows] = features
-    finally:
-        encoder.cpu()
+    with evaluating_on(encoder, device):
+        for rows, part in tiles(X, width=n_features):
+            features = encoder(part.to(device)).features.cpu().numpy()
+            if sparse_output:
+                parts.append(sparse.csr_array(features))
+            else:
+                dense[rows] = features
     return sparse.vstack(parts, format="csr") if sparse_output else dense
 
 

@@ -26,7 +26,7 @@ from nonneg.backbones.simple import Frozen, Projection
 from nonneg.encoder import Encoder
 from nonneg.estimators.inputs import TILE_ENTRIES, check_length, checked_vectors, dense_rows
 from nonneg.head.revival import last_inputs, last_layer
-from nonneg.inference import chosen_device, evaluation_mode
+from nonneg.inference import chosen_device, evaluating_on
 from nonneg.io import read_tensors, write_tensors
 from nonneg.metrics.activity import activation_moments
 from nonneg.metrics.inputs import checked_features
@@ -99,22 +99,18 @@ def _parts(
     """The chosen rows of X, tile by tile; the encoder comes back as it was."""
     projection = _projection(encoder)
     step = max(1, TILE_ENTRIES // max(X.shape[1], encoder.n_features))
-    encoder.to(device)
-    try:
-        with evaluation_mode(encoder):
-            scales = projection.axes.norm(dim=0)
-            for start in range(0, len(rows), step):
-                vectors = dense_rows(X, rows[start : start + step]).to(device)
-                centred = vectors - projection.center
-                encoded = encoder(vectors)
-                yield _Part(
-                    centred.double().square().sum(dim=1).cpu(),
-                    (centred @ (projection.axes / scales)).cpu(),
-                    encoded.hidden.cpu(),
-                    encoded.features.cpu(),
-                )
-    finally:
-        encoder.cpu()
+    with evaluating_on(encoder, device):
+        scales = projection.axes.norm(dim=0)
+        for start in range(0, len(rows), step):
+            vectors = dense_rows(X, rows[start : start + step]).to(device)
+            centred = vectors - projection.center
+            encoded = encoder(vectors)
+            yield _Part(
+                centred.double().square().sum(dim=1).cpu(),
+                (centred @ (projection.axes / scales)).cpu(),
+                encoded.hidden.cpu(),
+                encoded.features.cpu(),
+            )
 
 
 def _projection(encoder: Encoder) -> Projection:

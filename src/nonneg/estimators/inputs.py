@@ -1,5 +1,6 @@
 """What an estimator is given, checked: its parameters, and vectors, read by tiles of rows."""
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -34,6 +35,16 @@ class EstimatorSettings(Settings):
         """The settings of an estimator's ``get_params()``; NumPy's numbers are read as numbers."""
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
         return cls.read({k: v for k, v in plain.items() if k != "random_state"})
+
+    @classmethod
+    def now(cls, estimator: Any) -> Self:  # noqa: ANN401
+        """The settings of an estimator's present parameters.
+
+        They are read by name: ``get_params()`` inspects the constructor on every call, which takes
+        longer than the features of one vector.
+        """
+        names = (name for name in cls.model_fields if name != "autos")
+        return cls.of({name: getattr(estimator, name) for name in names})
 
 
 class HeadSettings(EstimatorSettings):
@@ -201,6 +212,8 @@ def check_finite(X: Any, name: str = "X") -> None:  # noqa: ANN401
     """Raise a sentence with the numbers of the rows that hold NaN or infinity."""
     bad: list[int] = []
     for rows, part in tiles(X):
+        if math.isfinite(part.sum()):  # then so is every number
+            continue
         wrong = (~torch.isfinite(part)).any(dim=1).nonzero()[:, 0] + rows.start
         bad += wrong.tolist()
     if bad:
@@ -228,12 +241,26 @@ def checked_vectors(estimator: Any, X: ArrayLike, *, reset: bool) -> Any:  # noq
             "X holds texts, not vectors; embed them first, for example with "
             "sentence_transformers.SentenceTransformer(model).encode(texts)"
         )
-    n_least = 2 if reset else 1
-    checked = validate_data(
-        estimator, from_torch(X), reset=reset, ensure_min_samples=n_least, **_ACCEPTED
-    )
+    checked = from_torch(X)
+    if reset or not _is_as_fitted(estimator, checked):
+        n_least = 2 if reset else 1
+        checked = validate_data(
+            estimator, checked, reset=reset, ensure_min_samples=n_least, **_ACCEPTED
+        )
     check_finite(checked)
     return checked
+
+
+def _is_as_fitted(estimator: Any, X: Any) -> bool:  # noqa: ANN401
+    """Whether scikit-learn has nothing to find or to warn of, which takes it long for one row."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype in (np.float32, np.float64)
+        and len(X) > 0
+        and X.shape[1] == getattr(estimator, "n_features_in_", None)
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
 def _is_text(X: Any) -> bool:  # noqa: ANN401

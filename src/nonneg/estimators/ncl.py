@@ -411,7 +411,7 @@ class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
             X: ``(n, d)``, of any kind that :meth:`fit` takes; read tile by tile.
         """
         check_is_fitted(self)
-        settings = NCLSettings.of(self.get_params(deep=False))
+        settings = NCLSettings.now(self)
         self._limit_active()
         return features_of(
             self.encoder_,
