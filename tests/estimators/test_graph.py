@@ -151,6 +151,28 @@ def test_needs_no_table_of_all_pairs():
     assert identification_score(fitted.embedding_, members).value > 0.99
 
 
+@pytest.mark.parametrize(
+    ("n_nodes", "expected"), [(2, 1), (21, 10), (99, 49), (100, 50), (120, 50)]
+)
+def test_small_graphs_have_fewer_features_as_it_comes(n_nodes, expected):
+    """A community has two nodes or more; those without edges are in none."""
+    ring = sparse.csr_array(np.eye(n_nodes) + np.roll(np.eye(n_nodes), 1, axis=0))
+    graph = sparse.block_diag([ring + ring.T, sparse.csr_array((3, 3))])
+    with pytest.warns(UserWarning, match="3 of .* nodes have no edge"):
+        features = GraphNCL(max_steps=2, random_state=0).fit_transform(graph)
+    assert features.shape == (n_nodes + 3, expected)
+
+
+def test_a_data_frame_names_the_nodes():
+    pandas = pytest.importorskip("pandas")
+    names = [f"node {i}" for i in range(N_NODES)]
+    frame = pandas.DataFrame(A.toarray(), index=names, columns=names)
+    fitted = GraphNCL(6, random_state=0).fit(frame)
+    assert list(fitted.feature_names_in_) == names
+    expected = GraphNCL(6, random_state=0).fit_transform(A.toarray())
+    np.testing.assert_array_equal(fitted.embedding_, expected)
+
+
 def changed(i, j, value):
     other = A.toarray()
     other[i, j] = value
@@ -163,10 +185,18 @@ def changed(i, j, value):
         ({}, A[:9], r"A must be square \(n, n\), got shape \(9, 600\)"),
         ({}, np.ones(3), r"A must be square \(n, n\), got shape \(3,\)"),
         ({}, changed(0, 1, -2.0), "A holds the weight -2.0; weights are finite numbers from 0 on"),
-        ({}, changed(0, 1, np.nan), "A holds the weight nan"),
+        ({}, changed(0, 1, np.nan), "A holds NaN or infinity; weights are finite numbers"),
         ({}, changed(0, 1, 5.0), r"A is not symmetric \(largest difference [45]\)"),
         ({}, np.zeros((4, 4)), "A has no edge among its 4 nodes"),
         ({"n_components": 4}, np.ones((4, 4)), "n_components=4 must be below the 4 nodes"),
+        ({"n_components": "many"}, A, "setting 'n_components': .*'auto'.*got 'many'"),
+        ({"n_components": "auto"}, [[1.0]], "1 sample.* minimum of 2 is required by GraphNCL"),
+        (
+            {"n_components": "auto"},
+            np.diag([1.0, 0, 0]),
+            "n_components=1 must be below the 1 nodes",
+        ),
+        ({}, np.ones((4, 4)) * 1j, "Complex data not supported"),
         ({"start": "zero"}, A, "setting 'start'.*got 'zero'"),
         ({"max_steps": -1}, A, "setting 'max_steps'.*got -1"),
     ],

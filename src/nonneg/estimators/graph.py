@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import lobpcg
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import validate_data
 
-from nonneg.estimators.inputs import GraphSettings
+from nonneg.estimators.inputs import GraphSettings, from_torch
 from nonneg.factorization.checking import FloatArray, Matrix
 from nonneg.factorization.population import factor_of, features_of, spectral_population_loss
 from nonneg.factorization.solvers import eigen_factor, random_factor, train_table
@@ -176,6 +177,14 @@ def _best_copy(normalized: Matrix, factor: FloatArray, other: FloatArray) -> Flo
     return factor
 
 
+_AUTO_FEATURES = 50
+_ACCEPTED = {
+    "accept_sparse": "csr",
+    "dtype": "numeric",
+    "ensure_2d": False,
+    "allow_nd": True,
+    "ensure_all_finite": False,
+}
 # Two directions of an edge may differ by this share of the largest weight: rounding.
 _SYMMETRIC_WITHIN = 1e-6
 
@@ -191,7 +200,8 @@ class GraphNCL(BaseEstimator):  # type: ignore[misc]
 
     Args:
         n_components: Number of features, below the number of nodes: the communities to tell
-            apart. With more than there are, some come out in parts.
+            apart. With more than there are, some come out in parts. ``"auto"``: 50, but at most
+            half of the nodes that have edges, as a community has two nodes or more.
         start: What the exact steps begin with: ``"sampling"`` (stochastic gradient descent on
             drawn edges), ``"eigenvectors"`` (turned to be sparse) or ``"random"``.
         max_steps: Most exact steps; 0 leaves the start as it is.
@@ -218,7 +228,7 @@ class GraphNCL(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int = 50,
+        n_components: int | str = "auto",
         *,
         start: str = "eigenvectors",
         max_steps: int = 200,
@@ -235,27 +245,30 @@ class GraphNCL(BaseEstimator):  # type: ignore[misc]
         """Learn the features of the nodes.
 
         Args:
-            A: Weights from 0 on ``(n, n)``, symmetric; SciPy sparse or an array. A weight on the
-                diagonal pairs a node with itself.
+            A: Weights from 0 on ``(n, n)``, symmetric; SciPy sparse, an array or a data frame. A
+                weight on the diagonal pairs a node with itself.
             y: Not used.
         """
         settings = GraphSettings.of(self.get_params(deep=False))
-        weights = checked_graph(A)
+        # What is no square of finite numbers from 0 on is refused below, in words of graphs.
+        given = validate_data(self, from_torch(A), ensure_min_samples=2, **_ACCEPTED)
+        weights = checked_graph(given)
         joined = np.flatnonzero(np.asarray(weights.sum(axis=1)) > 0)
         n_nodes = weights.shape[0]
-        if settings.n_components >= len(joined):
+        asked, most = settings.n_components, max(1, len(joined) // 2)
+        n_features = min(_AUTO_FEATURES, most) if asked == "auto" else asked
+        if n_features >= len(joined):
             raise ValueError(
-                f"n_components={settings.n_components} must be below the {len(joined)} nodes that "
-                "have edges"
+                f"n_components={n_features} must be below the {len(joined)} nodes that have edges"
             )
         world = graph_world(weights[joined][:, joined])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        start = STARTS[settings.start](world, settings.n_components, rng)
+        start = STARTS[settings.start](world, n_features, rng)
         found = descend(
             world.normalized, start, max_steps=settings.max_steps, tolerance=settings.tolerance
         )
         features = features_of(found.factor, world)
-        self.embedding_ = np.zeros((n_nodes, settings.n_components), dtype=np.float32)
+        self.embedding_ = np.zeros((n_nodes, n_features), dtype=np.float32)
         self.embedding_[joined] = features
         self.loss_ = spectral_population_loss(features, world)
         self.n_iter_ = found.n_steps
@@ -273,6 +286,13 @@ class GraphNCL(BaseEstimator):  # type: ignore[misc]
         features: NDArray[np.float32] = self.fit(A).embedding_
         return features
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True  # rows and columns are nodes
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags
+
 
 def checked_graph(A: Any) -> sparse.csr_array:  # noqa: ANN401
     """The graph as a CSR array of float64 without zeros, or a sentence on what is wrong.
@@ -282,17 +302,13 @@ def checked_graph(A: Any) -> sparse.csr_array:  # noqa: ANN401
         2
     """
     is_sparse: bool = sparse.issparse(A)
-    given = A if is_sparse else np.asarray(A)
+    given: Any = sparse.csr_array(A) if is_sparse else np.asarray(A)
+    _check_weights(given.data if is_sparse else given)
     if len(given.shape) != 2 or given.shape[0] != given.shape[1]:
         raise ValueError(f"A must be square (n, n), got shape {tuple(given.shape)}")
     weights: sparse.csr_array = sparse.csr_array(given, dtype=np.float64, copy=True)
     weights.sum_duplicates()
     weights.eliminate_zeros()
-    fine = np.isfinite(weights.data) & (weights.data >= 0)
-    if not fine.all():
-        raise ValueError(
-            f"A holds the weight {weights.data[~fine][0]}; weights are finite numbers from 0 on"
-        )
     if not weights.nnz:
         raise ValueError(f"A has no edge among its {weights.shape[0]} nodes")
     difference = float(abs(weights - weights.T).max())
@@ -302,3 +318,14 @@ def checked_graph(A: Any) -> sparse.csr_array:  # noqa: ANN401
             "give A + A.T"
         )
     return weights
+
+
+def _check_weights(weights: Any) -> None:  # noqa: ANN401
+    # Both sentences begin with words that scikit-learn's checks look for.
+    if not np.isfinite(weights).all():
+        raise ValueError("A holds NaN or infinity; weights are finite numbers from 0 on")
+    if (weights < 0).any():
+        raise ValueError(
+            f"Negative values in data: A holds the weight {weights.min()}; weights are finite "
+            "numbers from 0 on"
+        )

@@ -160,7 +160,7 @@ class CrossSettings(HeadSettings):
 class GraphSettings(EstimatorSettings):
     """Of :class:`nonneg.GraphNCL`."""
 
-    n_components: PositiveInt
+    n_components: Literal["auto"] | PositiveInt
     start: Literal["eigenvectors", "sampling", "random"]
     max_steps: NonNegativeInt
     tolerance: NonNegativeFloat
