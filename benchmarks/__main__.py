@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import (
+    embedding_speed,
     embeddings,
     losses,
     metrics,
@@ -28,8 +29,8 @@ RESULTS = Path(__file__).with_name("results.md")
 HEAD = (
     "# Benchmarks\n\n"
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
-    "machine.\nMade by `make bench`; embeddings and modalities want `NONNEG_EMBEDDINGS=folder`, "
-    'and CSR the extra `pip install ".[peers]"`.'
+    "machine.\nMade by `make bench`; embeddings and modalities want `NONNEG_EMBEDDINGS=folder`, made by "
+    '`python -m benchmarks.embedding_vectors`, and CSR the extra `pip install ".[peers]"`.'
 )
 
 
@@ -120,6 +121,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "probe": _probe,
     "embeddings": embeddings.section,
+    "embedding_speed": embedding_speed.section,
     "modalities": modalities.section,
 }
 
