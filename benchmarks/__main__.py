@@ -29,8 +29,9 @@ RESULTS = Path(__file__).with_name("results.md")
 HEAD = (
     "# Benchmarks\n\n"
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
-    "machine.\nMade by `make bench`; embeddings and modalities want `NONNEG_EMBEDDINGS=folder`, made by "
-    '`python -m benchmarks.embedding_vectors`, and CSR the extra `pip install ".[peers]"`.'
+    "machine.\nMade by `make bench`; embeddings and modalities want `NONNEG_EMBEDDINGS=folder`, "
+    "which `python -m benchmarks.embedding_vectors` fills, and CSR the extra "
+    '`pip install ".[peers]"`.'
 )
 
 

@@ -101,4 +101,5 @@ def _checked(bar: Bar, value: float, dense: Values) -> str:
     text = f"{_NAMES[bar.figure]} {bar.sign} {bar.limit(dense):.{digits}f}"
     if bar.is_held(value, dense):
         return f"{text} held"
-    return f"**{text} missed ({value:.{digits + 1}f})**".replace("-", "−")
+    figure = f"{value:.{digits + 1}f}".replace("-", "−")
+    return f"**{text} missed ({figure})**"
