@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.decomposition import PCA, FastICA
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import FunctionTransformer
 
 from benchmarks.contrastive_autoencoder import CSR, parts
@@ -33,8 +34,8 @@ BATCH_SAE: dict[str, Any] = {"learning_rate": 3e-4, "across": "batch"}
 # Its own dot products with rates 1e-3 (.752), 3e-3 (.774), 1e-2 (.787); five times the cosine with
 # 3e-3 (.811), 1e-2 (.822); twenty times the cosine with 3e-3 (.762).
 CONTRASTIVE: dict[str, Any] = {"learning_rate": 1e-2, "scale": 5.0}
-# Of SensTopic, for time: one of its up to 200 iterations on CLINC150's training texts takes 3.5 s of
-# one core with 1,024 topics, 0.6 s with 256.
+# Of SensTopic, for time: each of its up to 200 iterations on CLINC150's training texts takes 3.5 s
+# of one core with 1,024 topics, 0.6 s with 256.
 MOST_TOPICS = 1024
 
 TURFTOPIC = 'needs turftopic: pip install "turftopic>=0.28"'
@@ -139,7 +140,7 @@ def topics(
                 min(n_topics, most),
                 encoder=_Words(train.shape[1]),
                 random_state=seed,
-                vectorizer=import_module("sklearn.feature_extraction.text").CountVectorizer(),
+                vectorizer=CountVectorizer(),
             )
             found = model.fit_transform(["word"] * len(fitted), embeddings=fitted)
             seconds = time.process_time() - began
