@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import (
+    embedding_speed,
     embeddings,
     losses,
     metrics,
@@ -29,7 +30,8 @@ HEAD = (
     "# Benchmarks\n\n"
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
     "machine.\nMade by `make bench`; embeddings and modalities want `NONNEG_EMBEDDINGS=folder`, "
-    'and CSR the extra `pip install ".[peers]"`.'
+    "which `python -m benchmarks.embedding_vectors` fills, and CSR the extra "
+    '`pip install ".[peers]"`.'
 )
 
 
@@ -120,6 +122,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "probe": _probe,
     "embeddings": embeddings.section,
+    "embedding_speed": embedding_speed.section,
     "modalities": modalities.section,
 }
 

@@ -14,6 +14,9 @@ from benchmarks.embedding_sets import Vectors
 from nonneg.estimators.fit import rate_factor
 from nonneg.pairs import nearest_neighbors
 
+# Dead features that learn at a time, which is sentence-transformers' own number.
+_MOST_DEAD = 512
+
 
 def parts() -> tuple[Any, Any]:
     """The class of the module, and the loss classes, of sentence-transformers.
@@ -83,7 +86,12 @@ class CSR(TransformerMixin, BaseEstimator):
         generator = torch.Generator().manual_seed(self.random_state)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.random_state)
-            model = autoencoder(X.shape[1], self.n_components, k=self.n_active)
+            model = autoencoder(
+                X.shape[1],
+                self.n_components,
+                k=self.n_active,
+                k_aux=min(_MOST_DEAD, self.n_components),
+            )
         ranking = losses.SparseMultipleNegativesRankingLoss(model)
         if self.scale is not None:
             ranking = losses.SparseMultipleNegativesRankingLoss(

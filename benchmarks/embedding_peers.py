@@ -1,46 +1,53 @@
-"""The methods that features of embeddings are compared with: a table of transformers.
+"""The methods that the benchmarks of embeddings compare: vectors as they are, NCL and its peers.
 
-All are fitted on the training vectors alone, without labels. Autoencoders and CSR have 1,024
-features, as NCL has. Constants were chosen on CLINC150's validation texts with 8 active features by
-``benchmarks.embedding_tuning``; rows with 32 use the same.
+All learn from the vectors to search in, without labels; what is called transductive learns from the
+questions' vectors too. Peers have as many active numbers as NCL has on the same set and, where
+they are sparse, as many features. Learning rates of autoencoders and CSR were chosen on CLINC150's
+validation texts with 8 active of 1,024 features, by ``benchmarks.embedding_tuning``.
 """
 
+import time
+import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
-from typing import Any, Self
+from importlib import import_module
+from io import StringIO
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.decomposition import NMF, PCA, FastICA, MiniBatchDictionaryLearning
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.decomposition import PCA, FastICA
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import FunctionTransformer
 
 from benchmarks.contrastive_autoencoder import CSR, parts
+from benchmarks.embedding_figures import Features
 from benchmarks.embedding_sets import Vectors
 from benchmarks.sparse_autoencoders import SparseAutoencoder
 from nonneg import NCL
 
 # Chosen by trials on CLINC150's validation texts, one seed; in brackets the mean of precision@10,
-# 1-NN and purity, which is .857 for NCL. PCA 32 (.712), 48 (.717), 64 (.706), 96 (.693), 128
-# (.680); FastICA 64 (.822), 96 (.796), 128 (.776), 192 (.719); NMF 32 (.650), 64 (.584).
-# Learning rates 1e-4 (.709), 3e-4 (.777), 1e-3 (.763), 3e-3 (.746), 1e-2 (.736).
+# 1-NN and purity. Learning rates 1e-4 (.709), 3e-4 (.777), 1e-3 (.763), 3e-3 (.746), 1e-2 (.736).
 SAE: dict[str, Any] = {"learning_rate": 3e-4}
-# On denoised vectors: learning rates 1e-3 (.718), 3e-3 (.761), 1e-2 (.762).
-DENOISED_SAE: dict[str, Any] = {"learning_rate": 1e-2}
 # Learning rates 3e-4 (.766), 1e-3 (.749), 3e-3 (.727).
 BATCH_SAE: dict[str, Any] = {"learning_rate": 3e-4, "across": "batch"}
 # Its own dot products with rates 1e-3 (.752), 3e-3 (.774), 1e-2 (.787); five times the cosine with
 # 3e-3 (.811), 1e-2 (.822); twenty times the cosine with 3e-3 (.762).
 CONTRASTIVE: dict[str, Any] = {"learning_rate": 1e-2, "scale": 5.0}
-# One trial (.695); another with alpha 0.1 was stopped unfinished after two minutes.
-DICTIONARY: dict[str, Any] = {
-    "n_components": 512,
-    "alpha": 0.2,
-    "batch_size": 512,
-    "max_iter": 1,
-}
+# Of SensTopic, for time: each of its up to 200 iterations on CLINC150's training texts takes 3.5 s
+# of one core with 1,024 topics, 0.6 s with 256.
+MOST_TOPICS = 1024
+
+TURFTOPIC = 'needs turftopic: pip install "turftopic>=0.28"'
+
+Represent = Callable[[Vectors, Vectors], Features]
+
+
+class Size(NamedTuple):
+    """How large NCL's features are on a set, which those of its peers are too."""
+
+    n_active: int
+    n_features: int
 
 
 @dataclass(frozen=True)
@@ -48,106 +55,187 @@ class Method:
     """How a method is made.
 
     Args:
-        make: From a seed, something with ``fit`` and ``transform``.
-        seeded: Whether to run it with every seed; a seed changes little or nothing of the others.
+        title: In tables.
+        make: From a size and a seed, what makes features of vectors to fit and vectors to ask with.
+        group: ``"dense"``, ``"ncl"`` or ``"peer"``: peers are given the size of NCL, the others
+            ignore it.
+        is_seeded: Whether to run it with every seed; a seed changes little or nothing of the
+            others, or they take too long.
+        why_not: Why it cannot run here, or None if it can.
     """
 
-    make: Callable[[int], Any]
-    seeded: bool = True
+    title: str
+    make: Callable[[Size, int], Represent]
+    group: str = "peer"
+    is_seeded: bool = True
+    why_not: Callable[[], str | None] = lambda: None
 
 
-class Shifted(TransformerMixin, BaseEstimator):
-    """Vectors above the smallest value that each column has in training; at least 0."""
+def inductive(estimator: Any) -> Represent:  # noqa: ANN401
+    """Features of something with ``fit`` and ``transform``, fitted on the first vectors only."""
 
-    def fit(self, X: Vectors, y: None = None) -> Self:
-        """Find the smallest value of each column."""
-        self.lowest_ = X.min(axis=0)
-        return self
+    def represent(train: Vectors, queries: Vectors) -> Features:
+        began = time.process_time()  # others may use the machine too
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of ICA that has not converged in 200 iterations
+            estimator.fit(train)
+        seconds = time.process_time() - began
+        gallery, asked = (np.asarray(estimator.transform(X)) for X in (train, queries))
+        return Features(gallery, asked, seconds)
 
-    def transform(self, X: Vectors) -> Vectors:
-        """Shifted vectors of the same shape."""
-        shifted: Vectors = np.maximum(X - self.lowest_, 0)
-        return shifted
-
-
-class Denoised(TransformerMixin, BaseEstimator):
-    """What NCL's head sees, of length 1: centred vectors on the axes that neighbours agree on."""
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
-
-    def fit(self, X: Vectors, y: None = None) -> Self:
-        """Choose the axes, as NCL does with its defaults."""
-        # Noise needs no search for neighbours; the head is not used.
-        ncl = NCL(2, pairs="noise", hidden=0, max_steps=1, random_state=self.random_state)
-        self.projection_ = ncl.fit(X).encoder_.backbone
-        return self
-
-    @torch.no_grad()
-    def transform(self, X: Vectors) -> Vectors:
-        """Directions ``(n, n_axes)``."""
-        return F.normalize(self.projection_(torch.from_numpy(X))).numpy()
+    return represent
 
 
 def largest_entries(Z: Vectors, k: int) -> Vectors:
-    """Z with all but the k entries of largest absolute value of each row set to 0."""
+    """Z with all but the k entries of largest absolute value of each row set to 0.
+
+    Example:
+        >>> largest_entries(np.array([[3.0, -4.0, 1.0]]), 2)
+        array([[ 3., -4.,  0.]])
+    """
+    if k >= Z.shape[1]:
+        return Z
     kept = np.argpartition(-np.abs(Z), k - 1, axis=1)[:, :k]
     out = np.zeros_like(Z)
     np.put_along_axis(out, kept, np.take_along_axis(Z, kept, axis=1), axis=1)
     return out
 
 
-def kept_to(k: int, method: Any) -> Pipeline:  # noqa: ANN401
-    """A method whose features are cut to the k largest of each row."""
-    return make_pipeline(method, FunctionTransformer(largest_entries, kw_args={"k": k}))
+class _Words:
+    """Stands where turftopic has an encoder of words, which its topics of samples do not use."""
+
+    def __init__(self, n_numbers: int) -> None:
+        self.n_numbers = n_numbers
+
+    def encode(self, words: list[str], **_: Any) -> Vectors:  # noqa: ANN401
+        rng = np.random.default_rng(0)
+        return rng.standard_normal((len(words), self.n_numbers)).astype(np.float32)
 
 
-def dictionary(k: int, seed: int, **settings: Any) -> Pipeline:  # noqa: ANN401
-    """Online dictionary learning of centred vectors, coded by k atoms (matching pursuit)."""
-    learnt = MiniBatchDictionaryLearning(
-        transform_algorithm="omp", transform_n_nonzero_coefs=k, random_state=seed, **settings
+def topics(
+    name: str, n_topics: int, n_active: int, seed: int, *, is_transductive: bool
+) -> Represent:
+    """Topics of one of turftopic's models, the ``n_active`` largest of each sample.
+
+    Inductive: fitted on the vectors to search in; then ``transform`` of all vectors in one call,
+    because SensTopic gives the same row other topics in other company. Transductive: fitted on all
+    vectors.
+
+    Args:
+        name: The class in turftopic.
+        n_topics: How many; ICA has at most one per number of a vector, SensTopic ``MOST_TOPICS``.
+        n_active: How many are kept per sample.
+        seed: Of everything drawn.
+        is_transductive: Whether questions are fitted too.
+    """
+
+    def represent(train: Vectors, queries: Vectors) -> Features:
+        everything = np.concatenate([train, queries])
+        fitted = everything if is_transductive else train
+        most = MOST_TOPICS if name == "SensTopic" else min(fitted.shape)
+        began = time.process_time()
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):
+            warnings.simplefilter("ignore")
+            model = getattr(import_module("turftopic"), name)(
+                min(n_topics, most),
+                encoder=_Words(train.shape[1]),
+                random_state=seed,
+                vectorizer=CountVectorizer(),
+            )
+            found = model.fit_transform(["word"] * len(fitted), embeddings=fitted)
+            seconds = time.process_time() - began
+            if not is_transductive:
+                found = model.transform(["word"] * len(everything), embeddings=everything)
+        # A row that SensTopic divides by zero has no topic, and is counted as empty.
+        found = np.nan_to_num(np.asarray(found, dtype=np.float32))
+        found = largest_entries(found, n_active)
+        return Features(*np.split(found, [len(train)]), seconds)
+
+    return represent
+
+
+def _without_turftopic() -> str | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import_module("turftopic")
+    except (ImportError, RuntimeError, OSError):
+        return TURFTOPIC
+    return None
+
+
+def _without_csr() -> str | None:
+    try:
+        parts()
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+def _turftopic(title: str, name: str, *, is_transductive: bool) -> Method:
+    way = "transductive" if is_transductive else "inductive"
+    return Method(
+        f"{title} of turftopic, {way}",
+        lambda size, seed: topics(
+            name, size.n_features, size.n_active, seed, is_transductive=is_transductive
+        ),
+        is_seeded=False,
+        why_not=_without_turftopic,
     )
-    return make_pipeline(StandardScaler(with_std=False), learnt)
 
 
-def contrastive(k: int, seed: int) -> CSR:
-    """CSR with its tuned settings; an ImportError before anything is timed if it cannot run."""
-    parts()
-    return CSR(k, random_state=seed, **CONTRASTIVE)
-
-
-def _ica(seed: int) -> FastICA:
-    return FastICA(64, whiten="unit-variance", random_state=seed)
-
-
-def _nmf(seed: int) -> Pipeline:
-    return make_pipeline(Shifted(), NMF(32, init="nndsvda", random_state=seed))
+def _ncl(title: str, **settings: Any) -> Method:  # noqa: ANN401
+    return Method(title, lambda _, seed: inductive(NCL(random_state=seed, **settings)), group="ncl")
 
 
 METHODS: dict[str, Method] = {
-    "dense": Method(lambda _: FunctionTransformer(), seeded=False),
-    "PCA 48": Method(lambda _: PCA(48), seeded=False),
-    "PCA 64": Method(lambda _: PCA(64), seeded=False),
-    "PCA 64, 8 largest": Method(lambda _: kept_to(8, PCA(64)), seeded=False),
-    "FastICA 64": Method(_ica, seeded=False),
-    "FastICA 64, 8 largest": Method(lambda seed: kept_to(8, _ica(seed)), seeded=False),
-    "NMF 32, shifted": Method(_nmf, seeded=False),
-    "NMF 32, shifted, 8 largest": Method(lambda seed: kept_to(8, _nmf(seed)), seeded=False),
-    "dictionary learning, 8": Method(lambda seed: dictionary(8, seed, **DICTIONARY)),
-    "TopK autoencoder, 8": Method(lambda seed: SparseAutoencoder(8, random_state=seed, **SAE)),
-    "TopK autoencoder, 32": Method(lambda seed: SparseAutoencoder(32, random_state=seed, **SAE)),
-    "TopK autoencoder, 8, denoised": Method(
-        lambda seed: make_pipeline(
-            Denoised(seed), SparseAutoencoder(8, random_state=seed, **DENOISED_SAE)
-        )
+    "dense": Method(
+        "the vectors themselves", lambda *_: inductive(FunctionTransformer()), "dense", False
     ),
-    "BatchTopK autoencoder, 8": Method(
-        lambda seed: SparseAutoencoder(8, random_state=seed, **BATCH_SAE)
+    "ncl": _ncl("NCL"),
+    "concepts": _ncl('NCL, detail="concepts"', detail="concepts"),
+    "full": _ncl('NCL, detail="full"', detail="full"),
+    "pca": Method(
+        "PCA, as many numbers as are active",
+        lambda size, _: inductive(PCA(size.n_active)),
+        is_seeded=False,
     ),
-    "CSR, 8": Method(lambda seed: contrastive(8, seed)),
-    "CSR, 32": Method(lambda seed: contrastive(32, seed)),
-    "CSR, 8, denoised": Method(lambda seed: make_pipeline(Denoised(seed), contrastive(8, seed))),
-    "CSR, 32, denoised": Method(lambda seed: make_pipeline(Denoised(seed), contrastive(32, seed))),
-    "NCL": Method(lambda seed: NCL(random_state=seed)),
-    "NCL, 32": Method(lambda seed: NCL(target_active=32, random_state=seed)),
+    "fastica": Method(
+        "FastICA, as many numbers as are active",
+        lambda size, seed: inductive(
+            FastICA(size.n_active, whiten="unit-variance", random_state=seed)
+        ),
+        is_seeded=False,
+    ),
+    "topk": Method(
+        "TopK autoencoder",
+        lambda size, seed: inductive(
+            SparseAutoencoder(size.n_active, n_components=size.n_features, random_state=seed, **SAE)
+        ),
+    ),
+    "batchtopk": Method(
+        "BatchTopK autoencoder",
+        lambda size, seed: inductive(
+            SparseAutoencoder(
+                size.n_active, n_components=size.n_features, random_state=seed, **BATCH_SAE
+            )
+        ),
+    ),
+    "csr": Method(
+        "CSR of sentence-transformers",
+        lambda size, seed: inductive(
+            CSR(
+                size.n_active,
+                # Its loss wants four times as many features as are active.
+                n_components=max(size.n_features, 4 * size.n_active),
+                random_state=seed,
+                **CONTRASTIVE,
+            )
+        ),
+        why_not=_without_csr,
+    ),
+    "s3": _turftopic("S³", "SemanticSignalSeparation", is_transductive=False),
+    "s3-transductive": _turftopic("S³", "SemanticSignalSeparation", is_transductive=True),
+    "senstopic": _turftopic("SensTopic", "SensTopic", is_transductive=False),
+    "senstopic-transductive": _turftopic("SensTopic", "SensTopic", is_transductive=True),
 }

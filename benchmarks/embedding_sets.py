@@ -1,15 +1,13 @@
-"""The vectors that the benchmarks of embeddings run on: prepared files, as the model gave them.
+"""The sets that the benchmarks of embeddings run on: labelled vectors, and searches.
 
-The variable NONNEG_EMBEDDINGS names a folder with MiniLM vectors: ``clinc150_{train,val,test}.npy``
-and ``newsgroups20_train.npy`` with their ``…_labels.npy``; ``scifact_corpus.npy`` and
-``scifact_queries_test.npy`` with ``scifact_corpus_ids.json`` and ``scifact_queries_test_raw.json``
-(each claim with its relevant ids).
+The variable NONNEG_EMBEDDINGS names a folder of vectors that ``benchmarks.embedding_vectors`` made.
+Every set has a validation part, on which settings are chosen, and a test part. Nothing that is
+asked in the test part is fitted or asked in the validation part; a corpus is searched in both.
 """
 
 import json
-import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 VARIABLE = "NONNEG_EMBEDDINGS"
-FILES = [
-    *(f"clinc150_{part}{end}.npy" for part in ("train", "val", "test") for end in ("", "_labels")),
-    *(f"newsgroups20_train{end}.npy" for end in ("", "_labels")),
-    *(f"scifact_{part}.npy" for part in ("corpus", "queries_test")),
-    *(f"scifact_{part}.json" for part in ("corpus_ids", "queries_test_raw")),
-]
-_N_HELD_OUT = 1000
+PARTS = ("validation", "test")
+# Of 20 Newsgroups' training posts, those asked in the validation part.
+_N_ASKED_POSTS = 2000
+_N_CRANFIELD_VALIDATION = 75
 
 Vectors = NDArray[np.float32]
 Labels = NDArray[np.int64]
@@ -34,25 +29,30 @@ class Labelled(NamedTuple):
 
     train: Vectors
     train_labels: Labels
-    test: Vectors
-    test_labels: Labels
+    queries: Vectors
+    query_labels: Labels
 
 
-class Claims(NamedTuple):
-    """Vectors of abstracts and of claims, and for each claim the rows of its abstracts."""
+class Search(NamedTuple):
+    """Vectors of documents, to fit and to search in, and of questions.
+
+    Args:
+        corpus: ``(n_documents, d)``.
+        queries: ``(n_questions, d)``.
+        relevant: For each question the rows of ``corpus`` that it should find, at least one.
+    """
 
     corpus: Vectors
     queries: Vectors
     relevant: list[list[int]]
 
 
-def missing(files: Sequence[str] = FILES) -> str | None:
-    """Why the sets cannot be read, or None if they can."""
-    folder = os.environ.get(VARIABLE)
-    if folder is None:
-        return f"set {VARIABLE} to a folder of prepared vectors"
-    absent = [name for name in files if not (Path(folder) / name).exists()]
-    return f"{folder} lacks {', '.join(absent)}" if absent else None
+class EmbeddingSet(NamedTuple):
+    """A set by its title, its files, and what reads one of its parts from the folder."""
+
+    title: str
+    files: tuple[str, ...]
+    read: Callable[[Path, str], Labelled | Search]
 
 
 def prepared() -> Path:
@@ -60,54 +60,131 @@ def prepared() -> Path:
     return Path(os.environ[VARIABLE])
 
 
-def clinc150(part: str = "test") -> Labelled:
-    """15,000 requests of 150 intents, and the 4,500 of ``test`` or the 3,000 of ``val``."""
-    names = (f"clinc150_{name}{end}.npy" for name in ("train", part) for end in ("", "_labels"))
-    return Labelled(*(np.load(prepared() / name) for name in names))
+def missing(files: Sequence[str] = ()) -> str | None:
+    """Why files cannot be read, or None if they can; without files, whether there is a folder."""
+    folder = os.environ.get(VARIABLE)
+    if folder is None:
+        return f"set {VARIABLE} to a folder made by python -m benchmarks.embedding_vectors"
+    absent = [name for name in files if not (Path(folder) / name).exists()]
+    return f"{folder} lacks {', '.join(absent)}" if absent else None
 
 
-def newsgroups20() -> Labelled:
-    """4,000 posts of 20 groups, and 1,000 others, drawn by chance."""
-    names = (f"newsgroups20_train{end}.npy" for end in ("", "_labels"))
-    vectors, labels = (np.load(prepared() / name) for name in names)
+def read_set(name: str, part: str) -> Labelled | Search:
+    """One part of a set.
+
+    Args:
+        name: A key of ``SETS``.
+        part: ``"validation"`` or ``"test"``.
+    """
+    if part not in PARTS:
+        raise ValueError(f"unknown part {part!r}; known: {', '.join(PARTS)}")
+    return SETS[name].read(prepared(), part)
+
+
+def divided(n_samples: int, part: str, *, train_rate: float) -> tuple[Labels, Labels]:
+    """The rows to fit and those to ask with, of a set without an official division.
+
+    One permutation divides off the test rows; the validation part lies within the others, of which
+    the last quarter is asked.
+
+    Example:
+        >>> fitted, asked = divided(40, "validation", train_rate=0.5)
+        >>> len(fitted), len(asked), set(asked) <= set(divided(40, "test", train_rate=0.5)[0])
+        (15, 5, True)
+    """
+    order = np.random.default_rng(0).permutation(n_samples)
+    kept, asked = np.split(order, [int(train_rate * n_samples)])
+    if part == "validation":
+        kept, asked = np.split(kept, [int(0.75 * len(kept))])
+    return kept, asked
+
+
+def _clinc150(folder: Path, part: str) -> Labelled:
+    asked = {"validation": "val", "test": "test"}[part]
+    return Labelled(*_labelled(folder, "clinc150_train"), *_labelled(folder, f"clinc150_{asked}"))
+
+
+def _newsgroups20(folder: Path, part: str) -> Labelled:
+    vectors, labels = _labelled(folder, "newsgroups20_train")
+    if part == "test":
+        return Labelled(vectors, labels, *_labelled(folder, "newsgroups20_test"))
     order = np.random.default_rng(0).permutation(len(vectors))
-    asked, kept = order[:_N_HELD_OUT], order[_N_HELD_OUT:]
+    asked, kept = np.split(order, [_N_ASKED_POSTS])
     return Labelled(vectors[kept], labels[kept], vectors[asked], labels[asked])
 
 
-def scifact() -> Claims:
-    """5,183 abstracts and the 300 test claims."""
-    folder = prepared()
-    ids = json.loads((folder / "scifact_corpus_ids.json").read_text())
-    claims = json.loads((folder / "scifact_queries_test_raw.json").read_text())
-    row = {name: number for number, name in enumerate(ids)}
-    return Claims(
-        np.load(folder / "scifact_corpus.npy"),
-        np.load(folder / "scifact_queries_test.npy"),
-        [[row[name] for name in claim["relevant"]] for claim in claims],
+def _undivided(stem: str, train_rate: float) -> Callable[[Path, str], Labelled]:
+    def read(folder: Path, part: str) -> Labelled:
+        vectors, labels = _labelled(folder, stem)
+        kept, asked = divided(len(vectors), part, train_rate=train_rate)
+        return Labelled(vectors[kept], labels[kept], vectors[asked], labels[asked])
+
+    return read
+
+
+def _cranfield(folder: Path, part: str) -> Search:
+    first, others = slice(_N_CRANFIELD_VALIDATION), slice(_N_CRANFIELD_VALIDATION, None)
+    asked = {"validation": first, "test": others}[part]
+    return _search(folder, "cranfield_corpus", "cranfield_queries", asked)
+
+
+def _scifact(folder: Path, part: str) -> Search:
+    asked = {"validation": "train", "test": "test"}[part]
+    return _search(folder, "scifact_corpus", f"scifact_queries_{asked}", slice(None))
+
+
+def _labelled(folder: Path, stem: str) -> tuple[Vectors, Labels]:
+    return np.load(folder / f"{stem}.npy"), np.load(folder / f"{stem}_labels.npy")
+
+
+def _search(folder: Path, corpus: str, questions: str, asked: slice) -> Search:
+    ids = json.loads((folder / f"{corpus}_ids.json").read_text())
+    rows = {name: number for number, name in enumerate(ids)}
+    wanted = [
+        [rows[name] for name in question["relevant"] if name in rows]
+        for question in json.loads((folder / f"{questions}_raw.json").read_text())[asked]
+    ]
+    answered = [number for number, found in enumerate(wanted) if found]
+    queries = np.load(folder / f"{questions}.npy")[asked]
+    return Search(
+        np.load(folder / f"{corpus}.npy"), queries[answered], [wanted[n] for n in answered]
     )
 
 
-def ndcg_at_10(queries: Vectors, corpus: Vectors, relevant: list[list[int]]) -> float:
-    """The mean over queries of the discounted gain of the ten nearest, as a share of the best.
-
-    Args:
-        queries: Features ``(n, d)``, compared by cosine; one of zeros finds nothing.
-        corpus: Features to search in ``(n_corpus, d)``.
-        relevant: For each query the rows that it should find, at least one.
-    """
-    cosine = _unit(queries) @ _unit(corpus).T
-    nearest = np.argsort(-cosine, axis=1, kind="stable")[:, :10]
-    nearest[~queries.any(axis=1)] = -1
-    discounts = [1 / math.log2(place + 2) for place in range(10)]
-    gains = []
-    for found, wanted in zip(nearest.tolist(), relevant, strict=True):
-        gain = sum(discounts[place] for place, row in enumerate(found) if row in wanted)
-        gains.append(gain / sum(discounts[: len(wanted)]))
-    return sum(gains) / len(gains)
+def _files(*stems: str) -> tuple[str, ...]:
+    return tuple(f"{stem}{end}.npy" for stem in stems for end in ("", "_labels"))
 
 
-def _unit(features: Vectors) -> Vectors:
-    lengths: Vectors = np.linalg.norm(features, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    return features / lengths
+def _search_files(corpus: str, *questions: str) -> tuple[str, ...]:
+    return (
+        f"{corpus}.npy",
+        f"{corpus}_ids.json",
+        *(f"{stem}{end}" for stem in questions for end in (".npy", "_raw.json")),
+    )
+
+
+SETS: dict[str, EmbeddingSet] = {
+    "clinc150": EmbeddingSet(
+        "CLINC150", _files("clinc150_train", "clinc150_val", "clinc150_test"), _clinc150
+    ),
+    "newsgroups20": EmbeddingSet(
+        "20 Newsgroups", _files("newsgroups20_train", "newsgroups20_test"), _newsgroups20
+    ),
+    "bbc": EmbeddingSet("BBC News", _files("bbc"), _undivided("bbc", 0.7)),
+    "cranfield": EmbeddingSet(
+        "Cranfield", _search_files("cranfield_corpus", "cranfield_queries"), _cranfield
+    ),
+    "scifact": EmbeddingSet(
+        "SciFact",
+        _search_files("scifact_corpus", "scifact_queries_train", "scifact_queries_test"),
+        _scifact,
+    ),
+    "cifar10": EmbeddingSet(
+        "CIFAR-10 images", _files("cifar10_test"), _undivided("cifar10_test", 0.5)
+    ),
+    "fashion-mnist": EmbeddingSet(
+        "Fashion-MNIST images",
+        _files("fashion_mnist_test"),
+        _undivided("fashion_mnist_test", 0.5),
+    ),
+}

@@ -1,250 +1,238 @@
-"""The quality of readable features of embeddings: NCL and its peers on the same vectors.
+"""The quality of readable features of embeddings: NCL, its dial and its peers on all sets.
 
-Retrieval, purity, monosemanticity and cost on CLINC150 (see ``benchmarks.embedding_sets`` for the
-files), retrieval of abstracts by claims on SciFact, and 20 Newsgroups, on which nothing was tuned.
-NCL has its defaults; its peers were tuned on CLINC150's validation texts.
+Settings are chosen on the validation parts; the test parts are for the published tables.
 
-    NONNEG_EMBEDDINGS=folder python -m benchmarks.embeddings
+    export NONNEG_EMBEDDINGS=folder       # made by python -m benchmarks.embedding_vectors
+    python -m benchmarks.embeddings --part validation --sets clinc150 bbc --methods ncl full
+    python -m benchmarks.embeddings --part test
+
+Every run is kept in the folder as it ends (``benchmarks.embedding_runs``): a benchmark that was
+stopped goes on, and what has not changed is not measured again.
 """
 
+import argparse
 import sys
-import time
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from benchmarks.embedding_peers import METHODS
-from benchmarks.embedding_sets import (
-    Claims,
-    Labelled,
-    clinc150,
-    missing,
-    ndcg_at_10,
-    newsgroups20,
-    scifact,
-)
-from nonneg import NCL, metrics
+from benchmarks import embedding_bars
+from benchmarks.embedding_figures import Figures, bootstrap_interval
+from benchmarks.embedding_peers import METHODS, MOST_TOPICS
+from benchmarks.embedding_runs import FILE, Measured, Plan, Store, measure
+from benchmarks.embedding_sets import PARTS, SETS, missing, prepared
 
-SEEDS = {"CLINC150": 5, "SciFact": 3, "20NG": 3}
-ON_SCIFACT = (
-    "dense",
-    "PCA 64",
-    "FastICA 64",
-    "TopK autoencoder, 8",
-    "TopK autoencoder, 32",
-    "CSR, 8",
-    "CSR, 32",
-    "NCL",
-)
-ON_NEWSGROUPS = ("dense", "PCA 64", "FastICA 64", "CSR, 8", "NCL")
+SEEDS = (0, 1, 2)
+DIAL = ("dense", "concepts", "ncl", "full")
+PEERS = ("dense", "ncl", *(name for name, method in METHODS.items() if method.group == "peer"))
+_DIAL_TITLES = {"dense": "vectors", "concepts": "concepts", "ncl": "balanced", "full": "full"}
 
 NOTES = """\
-Queries are test texts, searched among the training texts by cosine; every method is fitted on the
-training vectors without labels. Mean ± standard deviation over 5 seeds (3 on SciFact and 20
-Newsgroups); one run of the vectors themselves, PCA, FastICA and NMF. A number behind a name is how
-many features a text may have on (on average for BatchTopK and NCL); "8 largest" cuts each row
-afterwards; "denoised" is fitted on what NCL's own denoising gives. Purity is the share of the
-commonest class among the 20 strongest test texts of a feature, over the features that are on for at
-least 20 (their number in brackets), with absolute values where features are signed. Monosemanticity
-is the mean cosine of the vectors of two texts, weighted by their activations, absolute values
-again. Empty texts have no feature on and find nothing. Fit is in seconds of one core, and as a
-multiple of NCL's."""
+Texts are MiniLM vectors (384 numbers), images EfficientNet-Lite0 vectors (1,280). Every method is
+fitted without labels on the vectors that are searched in, by cosine. Mean ± standard deviation over
+seeds. *Purity* is the share of the commonest class among the 20 strongest asked samples of a
+feature, over the features that are on for at least 20 (their number in brackets), by absolute value
+where features are signed. *Twins* are the share of the alive features that have another whose
+column has a cosine above 0.9. Twins, alive features and purity are those on the asked samples, for
+searches those on the documents; *active* is per asked sample, and *empty* counts asked samples
+without any feature, which find nothing. *Gain* is nDCG@10 minus that of the vectors, mean over
+seeds, with its 95 % interval by bootstrap over questions, paired. *Fit* is in seconds of processor
+time. Bars of texts and searches are those of the tuning sets, bars of images those of sets that
+nothing was tuned on; they are meant for the test parts."""
 
-Figures = dict[str, float]
-Runs = dict[str, list[Figures] | str]
+DIAL_NOTES = """\
+`NCL(detail=…)`. *Bytes* are per sample searched in, as CSR with float32 values, int16 columns and
+an int32 per row, or as a dense float32 matrix where that is smaller."""
+
+PEER_NOTES = f"""\
+Peers have as many active numbers per sample as NCL has on the set. PCA and FastICA have no more
+numbers than that; autoencoders and CSR have as many features as NCL (CSR at least four times as
+many as are active). S³ has as many topics as NCL has features, but no more than a vector has
+numbers; SensTopic has at most {MOST_TOPICS:,}, because it takes long with more. Of both the largest
+topics of each sample are kept. *Inductive* methods are fitted only on what is searched in, and then
+asked for the topics of all samples in one call; *transductive* ones are fitted on what is asked
+too, which no other method sees. One seed of PCA, FastICA, S³ and SensTopic."""
+
+Runs = dict[str, dict[str, Measured]]
+Column = tuple[str, Callable[[list[Figures], list[Figures]], str]]
 
 
 def section() -> str:
-    """All tables as Markdown, or why there are none."""
+    """All tables of the test parts as Markdown, or why there are none."""
     reason = missing()
-    return f"Skipped: {reason}." if reason is not None else "\n\n".join(tables())
+    if reason is not None:
+        return f"Skipped: {reason}."
+    plan = Plan("test", tuple(SETS), tuple(METHODS), SEEDS)
+    return "\n\n".join(tables(measure(plan, Store(prepared() / FILE)), plan))
 
 
-def tables() -> Iterator[str]:
-    """The tables one by one, each as soon as it was measured."""
-    yield clinc150_table(measure_clinc150())
-    yield NOTES
-    yield scifact_table(measure_scifact())
-    yield newsgroups_table(measure_newsgroups())
-    share = transform_share()
-    yield f"NCL's transform runs at {share:.2f} of the machine's matrix-multiply rate."
+def tables(runs: Runs, plan: Plan) -> Iterator[str]:
+    """The tables that the measured methods are for, with what their columns mean."""
+    yield f"### Default NCL, {plan.part} parts\n\n{default_table(runs)}\n\n{NOTES}"
+    if {"concepts", "full"} & set(plan.methods):
+        yield f"### The dial, {plan.part} parts\n\n{dial_table(runs)}\n\n{DIAL_NOTES}"
+    if any(METHODS[name].group == "peer" for name in plan.methods):
+        yield f"### Peers, {plan.part} parts\n\n{peer_table(runs)}\n\n{PEER_NOTES}"
 
 
-def measure_clinc150() -> Runs:
-    """For each method the figures of each seed, or why there are none."""
-    data = clinc150()
-    return _measure("CLINC150", tuple(METHODS), lambda method: labelled_figures(method, data))
+def default_table(runs: Runs) -> str:
+    """NCL as it comes beside the vectors, set by set, with the bars."""
+    columns: list[Column] = [
+        _figure("P@10", "p10"),
+        _figure("1-NN", "nn1"),
+        _figure("nDCG@10", "ndcg"),
+        ("gain (95 % interval)", gain),
+        _figure("active", "active", 1),
+        ("top-20 purity (features)", _purity),
+        _figure("twins", "twins"),
+        _figure("alive", "alive", 0),
+        _figure("empty", "empty", 0),
+        _figure("fit, s", "seconds", 1),
+    ]
+    lines = []
+    for name, measured in runs.items():
+        lines += _lines(SETS[name].title, measured, {"dense": "vectors", "ncl": "NCL"}, columns)
+        lines[-1] += _bar_cells(embedding_bars.DEFAULT[name], measured, "ncl")
+    return _table(["", *(head for head, _ in columns), "bar"], lines)
 
 
-def measure_newsgroups() -> Runs:
-    """The same on 20 Newsgroups, for some of the methods."""
-    data = newsgroups20()
-    return _measure("20NG", ON_NEWSGROUPS, lambda method: labelled_figures(method, data))
+def dial_table(runs: Runs) -> str:
+    """What each level of detail gives and costs."""
+    columns: list[Column] = [
+        _figure("active", "active", 1),
+        _figure("P@10", "p10"),
+        _figure("1-NN", "nn1"),
+        _figure("nDCG@10", "ndcg"),
+        ("gain (95 % interval)", gain),
+        ("top-20 purity (features)", _purity),
+        _figure("bytes", "bytes", 0),
+    ]
+    lines = []
+    for name, measured in runs.items():
+        lines += _lines(SETS[name].title, measured, _DIAL_TITLES, columns)
+        lines[-1] += _bar_cells(embedding_bars.FULL.get(name, ()), measured, "full")
+    return _table(["", *(head for head, _ in columns), "bar"], lines)
 
 
-def measure_scifact() -> Runs:
-    """nDCG@10 of claims among abstracts, methods fitted on the abstracts."""
-    data = scifact()
-    return _measure("SciFact", ON_SCIFACT, lambda method: _claims_figures(method, data))
+def peer_table(runs: Runs) -> str:
+    """Every method at the number active and the number of features that NCL has."""
+    columns: list[Column] = [
+        _figure("features", "n_features", 0),
+        _figure("active", "active", 1),
+        _figure("P@10", "p10"),
+        _figure("1-NN", "nn1"),
+        _figure("nDCG@10", "ndcg"),
+        ("gain (95 % interval)", gain),
+        ("top-20 purity (features)", _purity),
+        _figure("twins", "twins"),
+        _figure("empty", "empty", 0),
+        _figure("fit, s", "seconds", 1),
+    ]
+    titles = {name: METHODS[name].title for name in PEERS}
+    lines = [
+        line
+        for name, measured in runs.items()
+        for line in _lines(SETS[name].title, measured, titles, columns)
+    ]
+    return _table(["", *(head for head, _ in columns)], lines)
 
 
-def labelled_figures(method: Any, data: Labelled) -> Figures:  # noqa: ANN401
-    """Every measure of a method, fitted on the training vectors of a set."""
-    seconds = _fit(method, data.train)
-    gallery, queries = method.transform(data.train), method.transform(data.test)
-    searched = (gallery, data.train_labels)
-    at_10, at_1 = (
-        metrics.precision_at_k(queries, data.test_labels, k, gallery=searched) for k in (10, 1)
+def gain_per_question(runs: list[Figures], dense: list[Figures]) -> Any:  # noqa: ANN401
+    """nDCG@10 of each question, mean over seeds, minus that of the vectors ``(n_questions,)``."""
+    ours, theirs = (
+        np.mean([run["ndcg_per_question"] for run in some], axis=0) for some in (runs, dense)
     )
-    purity = metrics.top_purity(queries, data.test_labels, m=20)
-    return {
-        "active": float(metrics.active_per_sample(queries)),
-        "p10": float(at_10),
-        "nn1": float(at_1),
-        "purity": float(purity),
-        "n_pure": purity.averaged_over,
-        "monosemanticity": float(metrics.monosemanticity(queries, data.test)),
-        "alive": float(metrics.alive_features(gallery).sum()),
-        "empty": at_10.n_zero_rows,
-        "seconds": seconds,
+    return ours - theirs
+
+
+def gain(runs: list[Figures], dense: list[Figures]) -> str:
+    """The gain in nDCG@10 over the vectors with its interval; empty for labelled sets."""
+    if "ndcg" not in runs[0] or runs is dense:
+        return ""
+    differences = gain_per_question(runs, dense)
+    low, high = bootstrap_interval(differences)
+    return f"{differences.mean():+.3f} ({low:+.3f} to {high:+.3f})".replace("-", "−")
+
+
+def means(runs: list[Figures], dense: list[Figures]) -> dict[str, float]:
+    """Every figure as its mean over seeds, and the upper end of the gain of a search."""
+    values = {
+        key: float(np.mean([run[key] for run in runs])) for key in runs[0] if "_per" not in key
     }
+    if "ndcg" in values:
+        values["ndcg_gain_high"] = bootstrap_interval(gain_per_question(runs, dense))[1]
+    return values
 
 
-def transform_share(*, repeats: int = 5) -> float:
-    """The rate of NCL's transform as a share of the machine's own matrix-multiply rate."""
-    X = np.random.default_rng(0).standard_normal((15_000, 384)).astype(np.float32)
-    ncl = NCL(max_steps=1, random_state=0).fit(X[:2_000])
-    widths = [384, ncl.n_axes_, *((ncl.hidden,) if ncl.hidden else ()), ncl.n_components]
-    n_products = len(X) * sum(a * b for a, b in pairwise(widths))
-    size = 2048
-    square = torch.rand(size, size)
-    own, reference = [], []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        ncl.transform(X)
-        between = time.perf_counter()
-        square @ square
-        own.append(between - began)
-        reference.append(time.perf_counter() - between)
-    return float((n_products / min(own)) / (size**3 / min(reference)))
+def _bar_cells(
+    bars: tuple[embedding_bars.Bar, ...], measured: dict[str, Measured], method: str
+) -> list[str]:
+    runs, dense = measured.get(method, ""), measured["dense"]
+    if isinstance(runs, str) or isinstance(dense, str):
+        return []
+    return [embedding_bars.checked(bars, means(runs, dense), means(dense, dense))]
 
 
-def clinc150_table(measured: Runs) -> str:
-    """Every measure of every method."""
-    heads = ["CLINC150, MiniLM", "active a text", "P@10", "1-NN", "top-20 purity (features)"]
-    heads += ["monosemanticity", "alive", "empty texts", "fit, s", "× NCL"]
-    return _table(
-        heads,
-        measured,
-        lambda runs: [
-            _mean(runs, "active", 1),
-            _mean(runs, "p10", 3),
-            _mean(runs, "nn1", 3),
-            f"{_mean(runs, 'purity', 3)} ({np.mean([run['n_pure'] for run in runs]):.0f})",
-            _mean(runs, "monosemanticity", 3),
-            _mean(runs, "alive", 0),
-            f"{np.mean([run['empty'] for run in runs]):.0f}",
-            f"{_seconds(runs):.1f}",
-            f"{_seconds(runs) / _seconds(measured['NCL']):.2f}",
-        ],
-    )
+def _lines(
+    title: str, measured: dict[str, Measured], titles: dict[str, str], columns: Sequence[Column]
+) -> list[list[str]]:
+    """A line for each method that was asked for, or what it lacks; one line of a missing set."""
+    dense = measured["dense"]
+    if isinstance(dense, str):
+        return [[title, dense]]
+    lines = []
+    for name in titles:
+        runs = measured.get(name)
+        if runs is not None:
+            cells = [runs] if isinstance(runs, str) else [cell(runs, dense) for _, cell in columns]
+            lines.append([f"{title}: {titles[name]}", *cells])
+    return lines
 
 
-def scifact_table(measured: Runs) -> str:
-    """Retrieval of abstracts by claims."""
-    heads = ["SciFact, 300 claims, 5,183 abstracts", "nDCG@10", "active a claim", "fit, s"]
-    return _table(
-        heads,
-        measured,
-        lambda runs: [
-            _mean(runs, "ndcg", 3),
-            _mean(runs, "active", 1),
-            f"{_seconds(runs):.1f}",
-        ],
-    )
+def _figure(head: str, key: str, digits: int = 3) -> Column:
+    return head, lambda runs, _: _mean(runs, key, digits) if key in runs[0] else ""
 
 
-def newsgroups_table(measured: Runs) -> str:
-    """Retrieval and purity on a set that no setting was chosen on."""
-    heads = ["20 Newsgroups, 4,000 + 1,000 posts", "active a post", "P@10", "1-NN"]
-    return _table(
-        [*heads, "top-20 purity (features)"],
-        measured,
-        lambda runs: [
-            _mean(runs, "active", 1),
-            _mean(runs, "p10", 3),
-            _mean(runs, "nn1", 3),
-            f"{_mean(runs, 'purity', 3)} ({np.mean([run['n_pure'] for run in runs]):.0f})",
-        ],
-    )
-
-
-def _measure(title: str, names: tuple[str, ...], figures: Callable[[Any], Figures]) -> Runs:
-    measured: Runs = {}
-    for name in names:
-        method = METHODS[name]
-        try:
-            measured[name] = [
-                _reported(f"{title}, {name}, seed {seed}", figures(method.make(seed)))
-                for seed in range(SEEDS[title] if method.seeded else 1)
-            ]
-        except ImportError as error:
-            measured[name] = str(error)
-            print(f"{title}, {name}: {error}", file=sys.stderr)
-    return measured
-
-
-def _reported(what: str, figures: Figures) -> Figures:
-    shown = ", ".join(f"{key} {value:.4g}" for key, value in figures.items())
-    print(f"{what}: {shown}", file=sys.stderr, flush=True)
-    return figures
-
-
-def _fit(method: Any, X: Any) -> float:  # noqa: ANN401
-    """Fit, and give the seconds of processor time that it took: others may use the machine too."""
-    began = time.process_time()
-    method.fit(X)
-    return time.process_time() - began
-
-
-def _claims_figures(method: Any, data: Claims) -> Figures:  # noqa: ANN401
-    seconds = _fit(method, data.corpus)
-    queries = method.transform(data.queries)
-    return {
-        "ndcg": ndcg_at_10(queries, method.transform(data.corpus), data.relevant),
-        "active": float(metrics.active_per_sample(queries)),
-        "seconds": seconds,
-    }
-
-
-def _seconds(runs: list[Figures] | str) -> float:
-    assert not isinstance(runs, str), runs
-    return float(np.mean([run["seconds"] for run in runs]))
+def _purity(runs: list[Figures], _dense: list[Figures]) -> str:
+    if "purity" not in runs[0]:
+        return ""
+    return f"{_mean(runs, 'purity', 3)} ({np.mean([run['n_pure'] for run in runs]):.0f})"
 
 
 def _mean(runs: list[Figures], key: str, digits: int) -> str:
     values = [run[key] for run in runs]
+    if np.isnan(values).any():
+        return "–"
     mean = f"{np.mean(values):,.{digits}f}"
     return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):,.{digits}f}"
 
 
-def _table(heads: list[str], measured: Runs, cells: Callable[[list[Figures]], list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads)]
-    for name, runs in measured.items():
-        lines.append([name, runs] if isinstance(runs, str) else [name, *cells(runs)])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def _table(heads: list[str], lines: list[list[str]]) -> str:
+    filled = [line + [""] * (len(heads) - len(line)) for line in lines]
+    return "\n".join(
+        "| " + " | ".join(line) + " |" for line in [heads, ["---"] * len(heads), *filled]
+    )
 
 
 def main() -> None:
-    """Print each table as soon as it is there, or why there are none."""
+    """Measure what is missing and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.embeddings")
+    parser.add_argument("--part", choices=PARTS, default="validation")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--runs", type=Path, help=f"file of runs; default: {FILE} in the folder")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    parser.add_argument("--tables-only", action="store_true", help="measure nothing")
+    given = parser.parse_args()
     reason = missing()
     if reason is not None:
         sys.exit(f"skipped: {reason}")
-    for table in tables():
-        print(table, end="\n\n", flush=True)
+    plan = Plan(given.part, given.sets, given.methods, given.seeds, not given.tables_only)
+    store = Store(given.runs or prepared() / FILE, is_fresh=given.fresh)
+    print("\n\n".join(tables(measure(plan, store), plan)))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from benchmarks.embedding_sets import Vectors, missing, ndcg_at_10, prepared
+from benchmarks.embedding_figures import ndcg_at_10
+from benchmarks.embedding_sets import Vectors, missing, prepared
 from nonneg import NCL, CrossNCL, GraphNCL, metrics
 from nonneg.factorization import graph_world, identification_score, train_table
 from nonneg.paper.modalities import planted_graph, recalls, sides_agree
