@@ -146,9 +146,9 @@ def _flat(samples: Tensor, in_features: int) -> Tensor:
 class Projection(nn.Module):
     """Vectors as directions: centred, on fixed axes, each scaled to the same length.
 
-    The length is the square root of the number of axes, so that entries are of size 1. Nothing of
-    it is learnt by gradients: :class:`nonneg.NCL` sets centre and axes, and they are kept with the
-    weights.
+    The length is the square root of the number of axes, so that entries are of size 1; then each
+    axis may be stretched. Nothing of it is learnt by gradients: :class:`nonneg.NCL` sets centre,
+    axes and stretch, and they are kept with the weights.
 
     Args:
         in_features: Columns of the vectors.
@@ -167,8 +167,10 @@ class Projection(nn.Module):
         self.hidden_size = hidden_size
         self.center: Tensor
         self.axes: Tensor
+        self.stretch: Tensor
         self.register_buffer("center", torch.zeros(in_features))
         self.register_buffer("axes", torch.zeros(in_features, hidden_size))
+        self.register_buffer("stretch", torch.ones(hidden_size))
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Hidden vectors ``(n, hidden_size)`` of vectors ``(n, in_features)``.
@@ -176,7 +178,17 @@ class Projection(nn.Module):
         A vector that equals the centre has no direction and gives zeros.
         """
         placed = (vectors - self.center) @ self.axes  # (n, hidden_size)
-        return unit_rows(placed).to(placed.dtype) * math.sqrt(self.hidden_size)
+        return unit_rows(placed).to(placed.dtype) * (self.stretch * math.sqrt(self.hidden_size))
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        *others: Any,  # noqa: ANN401
+    ) -> None:
+        # Version 0.1 stretched no axis.
+        state_dict.setdefault(f"{prefix}stretch", torch.ones_like(self.stretch))
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
 
 class Frozen(nn.Module):

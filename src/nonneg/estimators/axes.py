@@ -3,8 +3,9 @@
 Two numbers decide the sizes: how many samples there are, and how clustered they are. Tight groups,
 such as requests of a few kinds, call for few features that stand for whole groups: a warm
 temperature and partners from a wide neighbourhood. Samples that are each a thing of its own, such
-as abstracts of papers, call for cool temperatures, so that what is near stays near. The constants
-were chosen on validation parts of texts of both kinds; docs/history/no-loss.md has the figures.
+as abstracts of papers, call for many features and cool temperatures, so that what is near stays
+near; of a few samples only groups can be learnt. The constants were chosen on validation parts of
+texts and images of all these kinds; docs/history/no-loss.md has the figures.
 """
 
 import math
@@ -124,11 +125,13 @@ _N_QUERIES = 2000
 _N_GALLERY = 20_000
 _N_NEIGHBORS = 10
 # Samples that neighbours agree on less than this are no groups with noise around them …
-_LOOSE = 0.5
+_LOOSE = 0.55
 # … and of tighter ones this much of the variance is noise, for each point of agreement above it.
-_NOISE_RATE = 1.8
+_NOISE_RATE = 2.4
 # An axis on which neighbours agree nearly as well as on the average is no noise.
 _NEARLY = 0.9
+# In the length of a vector an axis counts by its standard deviation to this power.
+_LENGTH_POWER = 0.5
 
 
 class Axes(NamedTuple):
@@ -141,23 +144,35 @@ class Axes(NamedTuple):
     variances: Tensor
     """``(r,)``, float64."""
 
-    def projection(self, kept: Tensor, *, whitening: float = 0.0) -> Projection:
+    def projection(self, kept: Tensor, *, whitening: float | None = None) -> Projection:
         """Centre and some axes as the backbone of a head.
+
+        Vectors get one length. Where axes are whitened, this is measured along strong axes: a
+        sample unlike the others, such as a short question among long answers, lies mostly along
+        weak ones, and would otherwise seem to have less of every feature.
 
         Args:
             kept: The numbers of the axes.
-            whitening: As for :meth:`scales`.
+            whitening: As for :meth:`scales`; None leaves axes and lengths as they are.
         """
         projection = Projection(len(self.center), len(kept))
         projection.center.copy_(self.center)
-        projection.axes.copy_(self.directions[:, kept] * self.scales(kept, whitening))
+        projection.axes.copy_(self.directions[:, kept])
+        if whitening is not None:
+            strong, wanted = self.scales(kept, -_LENGTH_POWER), self.scales(kept, whitening)
+            projection.axes.mul_(strong)
+            share = (self.variances[kept] / self.variances[kept].sum()).float()
+            # Entries of the hidden vectors are of size 1, as without stretching.
+            size = ((share * strong.square()).sum() / (share * wanted.square()).sum()).sqrt()
+            projection.stretch.copy_(wanted / strong * size)
         return projection
 
     def scales(self, kept: Tensor, whitening: float) -> Tensor:
         """What each axis is multiplied by, ``(len(kept),)``.
 
         Its standard deviation, as a share of that of the strongest, to the power of minus
-        ``whitening``: 0 leaves axes as they are, 1 makes all of them alike.
+        ``whitening``: 0 leaves axes as they are, 1 makes all of them alike, below 0 strong axes
+        become stronger.
         """
         return (self.variances[kept] / self.variances[0]).pow(-whitening / 2).float()
 
@@ -217,7 +232,7 @@ def kept_axes(variances: Tensor, agreement: Tensor) -> Tensor:
 
     Where samples come in tight groups, what they differ by inside a group is noise for whoever
     looks for groups. Where they do not, every detail may count, and all axes are kept. In between
-    a share ``1.8 (clustering - 0.5)`` of the variance is noise, but no more than neighbours do not
+    a share ``2.4 (clustering - 0.55)`` of the variance is noise, but no more than neighbours do not
     agree on: the strongest axes with the rest of it are kept, and those on which neighbours agree
     nearly as well as on the average.
 
@@ -291,9 +306,11 @@ def neighbor_correlation(
 
 LEVELS = {"concepts": 0.0, "balanced": 0.5, "full": 1.0}
 # From loose samples, at this clustering, to tight groups, this much above it.
-_SEVERAL, _RANGE = 0.45, 0.22
-# Below this clustering, by so much, every sample is a thing of its own.
-_SINGLE, _SINGLE_RANGE = 0.39, 0.03
+_SEVERAL, _RANGE = 0.55, 0.12
+# From few samples, at this number, to enough for fine distinctions, so many more.
+_FEW, _FEW_RANGE = 2000, 2000
+# From here on groups lie so far apart that they have no topics in common.
+_APART, _APART_RANGE = 0.8, 0.08
 
 
 class Sizes(NamedTuple):
@@ -311,10 +328,18 @@ class Sizes(NamedTuple):
     """Share of the partner in the targets."""
     max_active: int
     """Features per sample that are kept, in training too."""
+    n_begin: int
+    """Features per sample that are on at the beginning, topics aside."""
+    n_topics: int
+    """Topics, features of large groups, that are on at the beginning."""
+    topic_strength: float
+    """Length of a sample's topics beside that of its other features."""
     whitening: float
     """How far the axes are made alike before the head."""
     rate: float
     """Share of the learning rate: the less, the nearer features stay to where they begin."""
+    n_steps: int
+    """The most steps: after more, features fit the training samples better and others worse."""
 
 
 def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Sizes:
@@ -329,39 +354,69 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
     Example:
         >>> requests = chosen_sizes(15_000, 0.69, "balanced")
         >>> requests.n_components, requests.max_active, round(requests.temperature, 2)
-        (1024, 16, 0.19)
+        (1500, 10, 0.2)
         >>> abstracts = chosen_sizes(5_000, 0.3, "balanced")
         >>> abstracts.n_components, abstracts.max_active, round(abstracts.temperature, 2)
-        (1500, 32, 0.07)
+        (2000, 16, 0.07)
     """
     level = LEVELS[detail] if isinstance(detail, str) else detail
-    balanced = _balanced(n_samples, clustering)
-    if level < 0.5:
-        end, share = _concepts(n_samples), 1 - 2 * level
-    else:
-        end, share = _full(n_samples), 2 * level - 1
-    between = {
-        key: _between(value, getattr(end, key), share) for key, value in balanced._asdict().items()
-    }
-    return Sizes(**between)
-
-
-def _balanced(n_samples: int, clustering: float) -> Sizes:
     tight = _share((clustering - _SEVERAL) / _RANGE)
-    # Of few samples fine distinctions cannot be learnt.
-    few = _share((4000 - n_samples) / 2000)
-    single = _share((_SINGLE - clustering) / _SINGLE_RANGE) * (1 - few)
+    few = _share(1 - (n_samples - _FEW) / _FEW_RANGE)
+    loose = _mixed(_many_loose(n_samples), _few_loose(n_samples), few)
+    balanced = _mixed(loose, _tight(n_samples, clustering, few), tight)
+    if level < 0.5:
+        return _mixed(balanced, _concepts(n_samples), 1 - 2 * level)
+    return _mixed(balanced, _full(n_samples), 2 * level - 1)
+
+
+def _many_loose(n_samples: int) -> Sizes:
     return Sizes(
-        n_components=_within(
-            round((0.3 - 0.1 * max(tight, few)) * n_samples), 16, round(1024 * (2 - tight))
-        ),
-        n_neighbors=_neighbors(10 + (20 - 10 * few) * tight, n_samples),
-        temperature=0.10 + 0.09 * tight - 0.03 * single,
-        teacher_temperature=0.05 + 0.03 * tight,
-        partner_rate=0.3 + 0.4 * tight,
-        max_active=round(_within(n_samples // 200, 8, 16) * (1 + single)),
-        whitening=(0.10 + 0.15 * few + 0.40 * single) * (1 - tight),
-        rate=0.7 + 0.3 * tight - 0.4 * single,
+        n_components=_within(round(0.4 * n_samples), 16, _most_features(2048, n_samples / 10)),
+        n_neighbors=_neighbors(20, n_samples),
+        temperature=0.07,
+        teacher_temperature=0.05,
+        partner_rate=0.0,
+        max_active=16,
+        n_begin=20,
+        n_topics=6,
+        topic_strength=0.4,
+        whitening=0.4,
+        rate=0.33,
+        n_steps=80,
+    )
+
+
+def _few_loose(n_samples: int) -> Sizes:
+    return Sizes(
+        n_components=_within(round(0.3 * n_samples), 16, 2048),
+        n_neighbors=_neighbors(20, n_samples),
+        temperature=0.17,
+        teacher_temperature=0.06,
+        partner_rate=0.0,
+        max_active=8,
+        n_begin=16,
+        n_topics=2,
+        topic_strength=0.4,
+        whitening=0.25,
+        rate=1.0,
+        n_steps=60,
+    )
+
+
+def _tight(n_samples: int, clustering: float, few: float) -> Sizes:
+    return Sizes(
+        n_components=_within(round(0.14 * n_samples), 16, _most_features(1024, n_samples / 10)),
+        n_neighbors=_neighbors(30 - 15 * few, n_samples),
+        temperature=0.2,
+        teacher_temperature=0.08,
+        partner_rate=0.7,
+        max_active=10,
+        n_begin=28,
+        n_topics=4,
+        topic_strength=0.5 * _share((_APART - clustering) / _APART_RANGE),
+        whitening=0.0,
+        rate=1.0,
+        n_steps=150,
     )
 
 
@@ -373,22 +428,35 @@ def _concepts(n_samples: int) -> Sizes:
         teacher_temperature=0.1,
         partner_rate=1.0,
         max_active=8,
+        n_begin=16,
+        n_topics=4,
+        topic_strength=0.5,
         whitening=0.0,
         rate=1.0,
+        n_steps=150,
     )
 
 
 def _full(n_samples: int) -> Sizes:
     return Sizes(
-        n_components=_within(n_samples, 16, 4096),
+        n_components=_within(n_samples, 16, 8192),
         n_neighbors=_neighbors(10, n_samples),
-        temperature=0.07,
+        temperature=0.05,
         teacher_temperature=0.05,
-        partner_rate=0.3,
+        partner_rate=0.0,
         max_active=64,
-        whitening=0.5,
-        rate=0.1,
+        n_begin=64,
+        n_topics=1,
+        topic_strength=0.0,
+        whitening=0.6,
+        rate=0.33,
+        n_steps=60,
     )
+
+
+def _most_features(least: int, by_samples: float) -> int:
+    """More features where there are very many samples to tell apart."""
+    return _within(round(by_samples), least, 4096)
 
 
 def _neighbors(wanted: float, n_samples: int) -> int:
@@ -404,8 +472,13 @@ def _within(value: int, least: int, most: int) -> int:
     return max(least, min(value, most))
 
 
-def _between(start: Any, end: Any, share: float) -> Any:  # noqa: ANN401
-    """Counts and temperatures by ratios; what may be 0 by differences. Whole numbers stay whole."""
-    if isinstance(start, int) and isinstance(end, int):
-        return round(start * math.exp(share * math.log(end / start)))
-    return start + share * (end - start)
+def _mixed(start: Sizes, end: Sizes, share: float) -> Sizes:
+    """Counts by ratios, all else by differences."""
+    return Sizes(
+        *(
+            round(a * math.exp(share * math.log(b / a)))
+            if isinstance(a, int)
+            else a + share * (b - a)
+            for a, b in zip(start, end, strict=True)
+        )
+    )

@@ -15,6 +15,7 @@ from nonneg.estimators.inputs import HeadSettings, tiles
 from nonneg.head.on_rate import raise_bias, row_threshold
 from nonneg.head.projector import ProjectorSettings
 from nonneg.head.revival import (
+    Beginning,
     begin_at_centres,
     forget,
     last_inputs,
@@ -31,7 +32,8 @@ from nonneg.metrics.results import BoolArray, FloatArray
 from nonneg.training.optimizers import learning_rate_factor
 
 _N_EPOCHS = 10
-_MIN_STEPS, _MAX_STEPS = 300, 2000
+# The fewest and the most steps of features that begin anywhere.
+_N_STEPS = (300, 2000)
 _WARMUP_RATE = 0.1
 
 
@@ -41,9 +43,9 @@ def step_budget(
     *,
     max_epochs: int | None,
     max_steps: int | None,
-    least: int = _MIN_STEPS,
+    within: tuple[int, int] = _N_STEPS,
 ) -> int:
-    """How many steps to take: ten passes over the samples, but from ``least`` to 2,000 steps.
+    """How many steps to take: ten passes over the samples, but within two numbers of steps.
 
     A limit that is given takes the place of this rule; of two limits the first that is reached.
 
@@ -57,7 +59,7 @@ def step_budget(
     """
     n_batches = max(1, n_samples // batch_size)
     if max_epochs is None and max_steps is None:
-        return min(max(least, _N_EPOCHS * n_batches), _MAX_STEPS)
+        return min(max(within[0], _N_EPOCHS * n_batches), within[1])
     limits = [max_steps, None if max_epochs is None else max_epochs * n_batches]
     return min(limit for limit in limits if limit is not None)
 
@@ -79,7 +81,7 @@ _WEIGHT_DECAY = 1e-4
 # When dead features are revived, as shares of all steps: early enough to learn after it.
 _REVIVALS = (0.25, 0.5)
 # When twins are merged; with a number of features to keep, not at the very end.
-_MERGES = (0.5, 0.8)
+_MERGES = (0.3, 0.6)
 # Vectors may have many duplicates: features that start at them have to be clearly on.
 _MARGIN = 0.1
 # Some dead features are no harm: reviving all of them gives more features that say the same.
@@ -106,8 +108,8 @@ class FitSettings:
         teacher_temperature: Of soft targets by the cosines of the views' teacher rows; None leaves
             the partner as the only positive.
         partner_rate: The share of the partner in soft targets.
-        at_samples: Whether features begin at groups of samples, and those that become twins are
-            merged.
+        beginning: How features begin at groups of samples, where those that become twins are
+            merged; None for weights as they are drawn.
         keeps_number: Whether merged features are re-initialised, so that their number stays.
     """
 
@@ -119,7 +121,7 @@ class FitSettings:
     seed: int
     teacher_temperature: float | None = None
     partner_rate: float = 1.0
-    at_samples: bool = False
+    beginning: Beginning | None = None
     keeps_number: bool = True
 
 
@@ -171,7 +173,7 @@ def fit_heads(
     encoders = [head.encoder for head in heads]
     _begin(heads, settings, generator)
     optimizer = _optimizer(encoders, settings)
-    shares = _MERGES if settings.at_samples else _REVIVALS
+    shares = _MERGES if settings.beginning else _REVIVALS
     repairs = {int(share * settings.n_steps) for share in shares}
     every = max(1, settings.n_steps // _N_RECORDS)
     history: list[Record] = []
@@ -204,9 +206,9 @@ def fit_heads(
 
 
 def _begin(heads: Sequence[Head], settings: FitSettings, generator: torch.Generator) -> None:
-    if settings.at_samples:
+    if settings.beginning is not None:
         for encoder, hidden in heads:
-            begin_at_centres(encoder, hidden, generator, margin=_MARGIN)
+            begin_at_centres(encoder, hidden, generator, settings.beginning, margin=_MARGIN)
 
 
 def _towards_target(
@@ -242,7 +244,7 @@ def _optimizer(encoders: Sequence[Encoder], settings: FitSettings) -> torch.opti
     groups: list[dict[str, Any]] = []
     for encoder in encoders:
         bias = last_layer(encoder).bias
-        scale = math.sqrt(last_layer(encoder).in_features) if settings.at_samples else 1.0
+        scale = math.sqrt(last_layer(encoder).in_features) if settings.beginning else 1.0
         others = [p for p in encoder.projector.train().parameters() if p is not bias]
         groups += [
             {"params": others, "peak": settings.learning_rate},
@@ -260,7 +262,7 @@ def _repaired(
     """Merge twins, or re-initialise dead features at samples where they are too many."""
     some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
     looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
-    if settings.at_samples:
+    if settings.beginning:
         for encoder, hidden in looked_at:
             others = "reinitialised" if settings.keeps_number else "dropped"
             merge_twins(encoder, hidden, others, generator)
@@ -361,9 +363,13 @@ def new_encoder(projection: Projection, settings: HeadSettings, seed: int) -> En
 
 
 def fit_settings(
-    settings: HeadSettings, n_samples: int, seed: int, *, least_steps: int = _MIN_STEPS
+    settings: HeadSettings,
+    n_samples: int,
+    seed: int,
+    *,
+    n_steps: tuple[int, int] = _N_STEPS,
 ) -> FitSettings:
-    """Steps, batch and rates for so many samples; ``least_steps`` where no limit is given."""
+    """Steps, batch and rates for so many samples; steps within ``n_steps`` if not limited."""
     batch_size = min(settings.batch_size, n_samples)
     return FitSettings(
         n_steps=step_budget(
@@ -371,7 +377,7 @@ def fit_settings(
             batch_size,
             max_epochs=settings.max_epochs,
             max_steps=settings.max_steps,
-            least=least_steps,
+            within=n_steps,
         ),
         batch_size=batch_size,
         learning_rate=settings.learning_rate,

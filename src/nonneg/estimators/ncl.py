@@ -1,5 +1,6 @@
 """``NCL``: readable features of vectors, by pairs of vectors that belong together."""
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -43,6 +44,7 @@ from nonneg.estimators.inputs import (
     sparse_weights,
 )
 from nonneg.estimators.reading import ReadableFeatures
+from nonneg.head.revival import Beginning
 from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.protocol import Batch, Draws, Pairs
@@ -153,26 +155,27 @@ def learn(
         sizes = chosen_sizes(X.shape[0], grouped, settings.detail)
         settings = settings.sized(sizes._asdict()) if is_sized else settings
         kept = axes.kept(settings.denoise, agreement, shape=X.shape)
-        whitening = sizes.whitening if is_sized else 0.0
-        projection = axes.projection(kept, whitening=whitening)
+        projection = axes.projection(kept, whitening=sizes.whitening if is_sized else None)
         hidden = hidden_vectors(X, projection, settings)
-        scales = axes.scales(kept, whitening).to(hidden.device)
+        scales = axes.scales(kept, sizes.whitening if is_sized else 0.0).to(hidden.device)
     with stage(f"looking for partners of {X.shape[0]:,} samples") if is_shown else nullcontext():
         pairs = partners(settings, hidden / scales, given)
     encoder = new_encoder(projection, settings, seed)
-    steps = fit_settings(settings, len(hidden), seed, least_steps=200 if is_sized else 300)
+    steps = fit_settings(settings, len(hidden), seed)
     limit = None
     if is_sized:
-        # A target is met by a threshold after training, which needs features to choose from.
-        has_target = settings.target_active is not None
-        limit = None if has_target else settings.max_active
+        limit = settings.max_active
+        n_begin = max(sizes.n_begin, limit or 0)
+        if settings.target_active is not None:
+            # A threshold after training meets the target, and needs features to choose from.
+            limit = n_begin = math.ceil(2 * settings.target_active)
         encoder.thin(threshold=None, max_active=limit)
         steps = replace(
-            steps,
+            fit_settings(settings, len(hidden), seed, n_steps=(_LEAST_STEPS, sizes.n_steps)),
             learning_rate=settings.learning_rate * sizes.rate,
             teacher_temperature=sizes.teacher_temperature,
             partner_rate=sizes.partner_rate,
-            at_samples=not has_target,
+            beginning=Beginning(n_begin, sizes.n_topics, sizes.topic_strength),
             keeps_number="n_components" not in settings.autos,
         )
     with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
@@ -182,6 +185,8 @@ def learn(
     return side, history
 
 
+# The fewest steps of features that begin at groups of samples.
+_LEAST_STEPS = 60
 # Of more samples than this, so many drawn ones are learnt from, where pairs are not given.
 _MOST_TRAINED = 65_536
 
@@ -244,7 +249,7 @@ def fit_head(
 
     views = (view(batch) for batch in _batches(hidden, settings, generator))
     history = fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
-    if settings.at_samples:
+    if settings.beginning is not None:
         others = "off" if settings.keeps_number else "dropped"
         merge_twins(encoder, some_rows(hidden, settings.seed), others)
     return history

@@ -1,7 +1,7 @@
 """Re-initialisation of features at samples, of dead ones or of all, and merging of twins."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -100,37 +100,98 @@ def point_at_samples(
 
 # Centres are looked for among so many samples, in so many rounds.
 _N_GROUPED = 16_384
-_N_ROUNDS = 4
+_N_ROUNDS = 5
+# There is a topic for so many samples, within these limits, and for each so many other features.
+_TOPIC_OF = 60
+_TOPICS = (8, 64)
+_PER_TOPIC = 8
+
+
+class Beginning(NamedTuple):
+    """How many features are on per sample when they begin at groups of samples."""
+
+    n_on: int
+    """Of small groups."""
+    n_topics_on: int = 1
+    """Of large groups, the topics."""
+    topic_strength: float = 0.0
+    """Length of a sample's topics beside that of its other features; 0 for no topics."""
 
 
 @torch.no_grad()
 def begin_at_centres(
-    encoder: Headed, hidden: Tensor, generator: torch.Generator, *, margin: float = MARGIN
+    encoder: Headed,
+    hidden: Tensor,
+    generator: torch.Generator,
+    beginning: Beginning,
+    *,
+    margin: float = MARGIN,
 ) -> None:
-    """Point every feature at the centre of a group of samples, with weights of length 1.
+    """Point every feature at the centre of a group of samples.
 
     Groups are found by a few rounds of spherical k-means, which is itself a factorisation of the
     similarities, with one feature per sample: features begin spread over the samples, and each
-    where there are some. With as many features as samples, each begins at a sample.
+    where there are some. Most are of small groups, which tell samples apart; the last ones are
+    topics, of large groups, which tell what samples have in common. Each is on for the samples
+    that it is among the nearest for. With as many features as samples, each begins at a sample.
 
     Args:
         encoder: Whose last layer changes in place.
         hidden: The backbone's outputs of the samples ``(n, h)``.
         generator: Draws the samples that are looked at, and where groups begin.
+        beginning: How many features are on.
         margin: As for :func:`point_at_samples`.
     """
     last = last_layer(encoder)
     some = torch.randperm(len(hidden), generator=generator)
     n_looked_at = max(_N_GROUPED, 2 * len(last.weight))
     inputs = last_inputs(encoder, hidden[some[:n_looked_at].to(hidden.device)])
-    rows = torch.arange(min(len(last.weight), len(inputs)), device=inputs.device)
-    centres = spherical_centres(inputs - inputs.mean(dim=0), len(rows), generator)
-    looked_at = inputs[:_N_GROUPED]
-    for start in range(0, len(rows), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        _point_along(
-            last, looked_at, rows[part], centres[part], on_rate=_REINIT_ON_RATE, margin=margin
-        )
+    n_features = min(len(last.weight), len(inputs))
+    n_topics = min(max(len(hidden) // _TOPIC_OF, _TOPICS[0]), _TOPICS[1], n_features // _PER_TOPIC)
+    if not beginning.topic_strength:
+        n_topics = 0
+    n_others = n_features - n_topics
+    directions = inputs - inputs.mean(dim=0)
+    length = 0.0
+    for first, n_groups, n_on, strength in (
+        (0, n_others, beginning.n_on, 1.0),
+        (n_others, n_topics, beginning.n_topics_on, beginning.topic_strength),
+    ):
+        if not n_groups:
+            continue
+        weight = spherical_centres(directions, n_groups, generator)
+        bias, own = _nearest_on(inputs[:_N_GROUPED], weight, n_on, margin)
+        length = length or own
+        scale = strength * length / own if own else 1.0
+        rows = slice(first, first + n_groups)
+        last.weight[rows], last.bias[rows] = scale * weight, scale * bias
+
+
+def _nearest_on(inputs: Tensor, weight: Tensor, n_on: int, margin: float) -> tuple[Tensor, float]:
+    """Biases ``(d,)`` with which about ``n_on`` features per sample are on, the largest.
+
+    A sample's largest scores lie above its next one; the bias of a feature is the mean of this
+    threshold over the samples that it is among the largest of.
+
+    Returns:
+        The biases, and the mean length of the rows of features.
+    """
+    n_on = min(n_on, len(weight) - 1)
+    total, count = weight.new_zeros(len(weight)), weight.new_zeros(len(weight))
+    best = weight.new_full((len(weight),), -torch.inf)
+    for part in inputs.split(AT_ONCE):
+        scores = part @ weight.T
+        best = torch.maximum(best, scores.amax(dim=0))
+        if n_on:
+            values, largest = scores.topk(n_on + 1, dim=1)
+            flat = largest[:, :n_on].flatten()
+            total.index_add_(0, flat, values[:, -1:].expand(-1, n_on).flatten())
+            count.index_add_(0, flat, torch.ones_like(flat, dtype=count.dtype))
+    least = torch.where(count > 0, total / count.clamp_min(1), best)
+    # Where many samples are equal, the strongest may be no stronger than the rest.
+    least = torch.minimum(least, best - margin * best.abs().clamp_min(1e-6))
+    lengths = [(part @ weight.T - least).clamp_min(0).norm(dim=1) for part in inputs.split(AT_ONCE)]
+    return -least, float(torch.cat(lengths).mean())
 
 
 def spherical_centres(vectors: Tensor, n_groups: int, generator: torch.Generator) -> Tensor:
@@ -184,7 +245,7 @@ def reinitialise(
 
 
 # Features whose columns have a larger cosine than this say the same.
-TWINS_FROM = 0.8
+TWINS_FROM = 0.84
 
 
 @torch.no_grad()
