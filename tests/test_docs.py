@@ -33,7 +33,7 @@ def test_python_runs(page, tmp_path, monkeypatch, capsys):
 def test_python_of_the_readme(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = run("README.md")
-    assert 250 < names["Z"].shape[1] < 400
+    assert 400 < names["Z"].shape[1] < 600
     assert names["Z"].min() >= 0
     assert names["purity"].value > 2 * names["purity"].null
     assert names["loss"] > 0

@@ -1,11 +1,11 @@
 """What the data says: its principal axes, how clustered it is, and what sizes follow for a fit.
 
 Two numbers decide the sizes: how many samples there are, and how clustered they are. Tight groups,
-such as requests of a few kinds, call for few features that stand for whole groups: a warm
-temperature and partners from a wide neighbourhood. Samples that are each a thing of its own, such
-as abstracts of papers, call for many features and cool temperatures, so that what is near stays
-near; of a few samples only groups can be learnt. The constants were chosen on validation parts of
-texts and images of all these kinds; docs/history/no-loss.md has the figures.
+such as requests of a few kinds, call for features that stand for whole groups: a warm temperature
+and partners from a wide neighbourhood. Samples that are each a thing of its own, such as abstracts
+of papers, call for many features and a cool temperature, so that what is near stays near; of a few
+samples only groups can be learnt. The constants were chosen on validation parts of texts and images
+of all these kinds; docs/history/no-loss.md has the figures.
 """
 
 import math
@@ -309,8 +309,8 @@ LEVELS = {"concepts": 0.0, "balanced": 0.5, "full": 1.0}
 _SEVERAL, _RANGE = 0.55, 0.12
 # From few samples, at this number, to enough for fine distinctions, so many more.
 _FEW, _FEW_RANGE = 2000, 2000
-# From here on groups lie so far apart that they have no topics in common.
-_APART, _APART_RANGE = 0.8, 0.08
+# At this clustering groups begin to lie so far apart that they have no topics in common.
+_APART, _APART_RANGE = 0.72, 0.08
 
 
 class Sizes(NamedTuple):
@@ -342,6 +342,16 @@ class Sizes(NamedTuple):
     """The most steps: after more, features fit the training samples better and others worse."""
 
 
+# All sizes but the first two, in their order.
+_CHOSEN: dict[str, tuple[float, float, float, int, int, int, float, float, float, int]] = {
+    "loose": (0.07, 0.05, 0.0, 16, 20, 6, 0.4, 0.4, 0.33, 80),
+    "few": (0.17, 0.06, 0.0, 8, 16, 2, 0.4, 0.25, 1.0, 60),
+    "tight": (0.20, 0.08, 0.7, 10, 28, 4, 0.5, 0.0, 1.0, 150),
+    "concepts": (0.23, 0.10, 1.0, 8, 16, 4, 0.5, 0.0, 1.0, 150),
+    "full": (0.05, 0.05, 0.0, 64, 64, 1, 0.0, 0.6, 0.33, 60),
+}
+
+
 def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Sizes:
     """The sizes for vectors of this number and clustering.
 
@@ -360,108 +370,34 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
         (2000, 16, 0.07)
     """
     level = LEVELS[detail] if isinstance(detail, str) else detail
-    tight = _share((clustering - _SEVERAL) / _RANGE)
-    few = _share(1 - (n_samples - _FEW) / _FEW_RANGE)
-    loose = _mixed(_many_loose(n_samples), _few_loose(n_samples), few)
-    balanced = _mixed(loose, _tight(n_samples, clustering, few), tight)
+    is_tight = _share((clustering - _SEVERAL) / _RANGE)
+    is_few = _share(1 - (n_samples - _FEW) / _FEW_RANGE)
+    # More features where there are very many samples to tell apart.
+    most = {least: _within(n_samples // 10, least, 4096) for least in (1024, 2048)}
+
+    def sizes(key: str, features_rate: float, most_features: int, n_neighbors: float) -> Sizes:
+        n_features = _within(round(features_rate * n_samples), 16, most_features)
+        # At most a twentieth of the samples, so that something is left to tell them from.
+        n_neighbors = _within(round(n_neighbors), 1, max(1, n_samples // 20))
+        return Sizes(n_features, n_neighbors, *_CHOSEN[key])
+
+    loose = _mixed(sizes("loose", 0.4, most[2048], 20), sizes("few", 0.3, 2048, 20), is_few)
+    tight = sizes("tight", 0.14, most[1024], 30 - 15 * is_few)
+    apart = _share((clustering - _APART) / _APART_RANGE)
+    tight = tight._replace(topic_strength=(1 - apart) * tight.topic_strength)
+    balanced = _mixed(loose, tight, is_tight)
     if level < 0.5:
-        return _mixed(balanced, _concepts(n_samples), 1 - 2 * level)
-    return _mixed(balanced, _full(n_samples), 2 * level - 1)
+        return _mixed(balanced, sizes("concepts", 0.05, 512, 20), 1 - 2 * level)
+    return _mixed(balanced, sizes("full", 1.0, 8192, 10), 2 * level - 1)
 
 
-def _many_loose(n_samples: int) -> Sizes:
-    return Sizes(
-        n_components=_within(round(0.4 * n_samples), 16, _most_features(2048, n_samples / 10)),
-        n_neighbors=_neighbors(20, n_samples),
-        temperature=0.07,
-        teacher_temperature=0.05,
-        partner_rate=0.0,
-        max_active=16,
-        n_begin=20,
-        n_topics=6,
-        topic_strength=0.4,
-        whitening=0.4,
-        rate=0.33,
-        n_steps=80,
-    )
-
-
-def _few_loose(n_samples: int) -> Sizes:
-    return Sizes(
-        n_components=_within(round(0.3 * n_samples), 16, 2048),
-        n_neighbors=_neighbors(20, n_samples),
-        temperature=0.17,
-        teacher_temperature=0.06,
-        partner_rate=0.0,
-        max_active=8,
-        n_begin=16,
-        n_topics=2,
-        topic_strength=0.4,
-        whitening=0.25,
-        rate=1.0,
-        n_steps=60,
-    )
-
-
-def _tight(n_samples: int, clustering: float, few: float) -> Sizes:
-    return Sizes(
-        n_components=_within(round(0.14 * n_samples), 16, _most_features(1024, n_samples / 10)),
-        n_neighbors=_neighbors(30 - 15 * few, n_samples),
-        temperature=0.2,
-        teacher_temperature=0.08,
-        partner_rate=0.7,
-        max_active=10,
-        n_begin=28,
-        n_topics=4,
-        topic_strength=0.5 * _share((_APART - clustering) / _APART_RANGE),
-        whitening=0.0,
-        rate=1.0,
-        n_steps=150,
-    )
-
-
-def _concepts(n_samples: int) -> Sizes:
-    return Sizes(
-        n_components=_within(n_samples // 20, 16, 512),
-        n_neighbors=_neighbors(20, n_samples),
-        temperature=0.23,
-        teacher_temperature=0.1,
-        partner_rate=1.0,
-        max_active=8,
-        n_begin=16,
-        n_topics=4,
-        topic_strength=0.5,
-        whitening=0.0,
-        rate=1.0,
-        n_steps=150,
-    )
-
-
-def _full(n_samples: int) -> Sizes:
-    return Sizes(
-        n_components=_within(n_samples, 16, 8192),
-        n_neighbors=_neighbors(10, n_samples),
-        temperature=0.05,
-        teacher_temperature=0.05,
-        partner_rate=0.0,
-        max_active=64,
-        n_begin=64,
-        n_topics=1,
-        topic_strength=0.0,
-        whitening=0.6,
-        rate=0.33,
-        n_steps=60,
-    )
-
-
-def _most_features(least: int, by_samples: float) -> int:
-    """More features where there are very many samples to tell apart."""
-    return _within(round(by_samples), least, 4096)
-
-
-def _neighbors(wanted: float, n_samples: int) -> int:
-    """At most a twentieth of the samples, so that something is left to tell them from."""
-    return _within(round(wanted), 1, max(1, n_samples // 20))
+def _mixed(start: Sizes, end: Sizes, share: float) -> Sizes:
+    """Counts by ratios, all else by differences."""
+    values: list[Any] = [
+        round(a * (b / a) ** share) if isinstance(a, int) else a + share * (b - a)
+        for a, b in zip(start, end, strict=True)
+    ]
+    return Sizes(*values)
 
 
 def _share(value: float) -> float:
@@ -470,15 +406,3 @@ def _share(value: float) -> float:
 
 def _within(value: int, least: int, most: int) -> int:
     return max(least, min(value, most))
-
-
-def _mixed(start: Sizes, end: Sizes, share: float) -> Sizes:
-    """Counts by ratios, all else by differences."""
-    return Sizes(
-        *(
-            round(a * math.exp(share * math.log(b / a)))
-            if isinstance(a, int)
-            else a + share * (b - a)
-            for a, b in zip(start, end, strict=True)
-        )
-    )

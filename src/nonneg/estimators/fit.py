@@ -18,11 +18,9 @@ from nonneg.head.revival import (
     Beginning,
     begin_at_centres,
     forget,
-    last_inputs,
     last_layer,
-    point_at_samples,
+    merge_twins,
     revive_dead,
-    twin_leaders,
 )
 from nonneg.losses.info_nce import info_nce
 from nonneg.losses.soft_targets import cosine_weights, soft_info_nce
@@ -64,6 +62,17 @@ def step_budget(
     return min(limit for limit in limits if limit is not None)
 
 
+def n_steps(settings: HeadSettings, n_samples: int, *, within: tuple[int, int] = _N_STEPS) -> int:
+    """The :func:`step_budget` of these settings."""
+    return step_budget(
+        n_samples,
+        min(settings.batch_size, n_samples),
+        max_epochs=settings.max_epochs,
+        max_steps=settings.max_steps,
+        within=within,
+    )
+
+
 def rate_factor(step: int, n_steps: int) -> float:
     """The share of the peak learning rate: up over the first tenth, then half a cosine down.
 
@@ -83,7 +92,7 @@ _REVIVALS = (0.25, 0.5)
 # When twins are merged; with a number of features to keep, not at the very end.
 _MERGES = (0.3, 0.6)
 # Vectors may have many duplicates: features that start at them have to be clearly on.
-_MARGIN = 0.1
+MARGIN = 0.1
 # Some dead features are no harm: reviving all of them gives more features that say the same.
 _MAX_DEAD_RATE = 0.5
 # Samples that a feature has to be off for to count as dead while training.
@@ -208,7 +217,7 @@ def fit_heads(
 def _begin(heads: Sequence[Head], settings: FitSettings, generator: torch.Generator) -> None:
     if settings.beginning is not None:
         for encoder, hidden in heads:
-            begin_at_centres(encoder, hidden, generator, settings.beginning, margin=_MARGIN)
+            begin_at_centres(encoder, hidden, generator, settings.beginning, margin=MARGIN)
 
 
 def _towards_target(
@@ -262,53 +271,15 @@ def _repaired(
     """Merge twins, or re-initialise dead features at samples where they are too many."""
     some = torch.randperm(len(heads[0].hidden), generator=generator)[:_N_SAMPLES]
     looked_at = [(encoder, hidden[some.to(hidden.device)]) for encoder, hidden in heads]
-    if settings.beginning:
+    if settings.beginning is not None:
         for encoder, hidden in looked_at:
             others = "reinitialised" if settings.keeps_number else "dropped"
-            merge_twins(encoder, hidden, others, generator)
+            merge_twins(encoder, hidden, others, generator, margin=MARGIN)
         return _optimizer([encoder for encoder, _ in heads], settings)
     revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
     for encoder, _ in heads:
         forget(optimizer, last_layer(encoder), revived)
     return optimizer
-
-
-@torch.no_grad()
-def merge_twins(
-    encoder: Encoder, hidden: Tensor, others: str, generator: torch.Generator | None = None
-) -> None:
-    """Leave one feature of those that say the same, as strong as all of them.
-
-    Args:
-        encoder: Its last layer changes in place.
-        hidden: Of training samples ``(n, h)``.
-        others: What becomes of the others and of dead features: ``"dropped"``, ``"off"`` for every
-            sample, or ``"reinitialised"`` at samples.
-        generator: Draws these samples. Where features are dropped and a generator is given, some
-            are re-initialised instead, at samples that no feature is on for.
-    """
-    if not encoder.nonnegative.gives_zeros:  # such features can be neither off nor alike
-        return
-    inputs, last = last_inputs(encoder, hidden), last_layer(encoder)
-    kept, factors = twin_leaders(encoder.nonnegative(last(inputs)))
-    if not len(kept):
-        return
-    last.weight[kept] *= factors[:, None]
-    last.bias[kept] *= factors
-    rest = torch.ones(encoder.n_features, dtype=torch.bool, device=kept.device)
-    rest[kept] = False
-    if others == "dropped":
-        if generator is not None:  # there are steps to come
-            is_empty = ~encoder.nonnegative(last(inputs)).any(dim=1)
-            found = rest.nonzero().flatten()[: int(is_empty.sum())]
-            point_at_samples(encoder, inputs, found, generator, among=is_empty, margin=_MARGIN)
-            kept = torch.cat([kept, found]).sort().values
-        encoder.keep_features(kept)
-    elif others == "off":
-        last.weight[rest], last.bias[rest] = 0.0, 0.0
-    else:
-        assert generator is not None
-        point_at_samples(encoder, inputs, rest.nonzero().flatten(), generator, margin=_MARGIN)
 
 
 def _finite(loss: float, step: int, settings: FitSettings) -> float:
@@ -362,24 +333,11 @@ def new_encoder(projection: Projection, settings: HeadSettings, seed: int) -> En
     return encoder.to(settings.torch_device)
 
 
-def fit_settings(
-    settings: HeadSettings,
-    n_samples: int,
-    seed: int,
-    *,
-    n_steps: tuple[int, int] = _N_STEPS,
-) -> FitSettings:
-    """Steps, batch and rates for so many samples; steps within ``n_steps`` if not limited."""
-    batch_size = min(settings.batch_size, n_samples)
+def fit_settings(settings: HeadSettings, n_samples: int, seed: int) -> FitSettings:
+    """Steps, batch and rates for so many samples."""
     return FitSettings(
-        n_steps=step_budget(
-            n_samples,
-            batch_size,
-            max_epochs=settings.max_epochs,
-            max_steps=settings.max_steps,
-            within=n_steps,
-        ),
-        batch_size=batch_size,
+        n_steps=n_steps(settings, n_samples),
+        batch_size=min(settings.batch_size, n_samples),
         learning_rate=settings.learning_rate,
         temperature=settings.temperature,
         target_active=settings.target_active,

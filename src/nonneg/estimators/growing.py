@@ -257,17 +257,21 @@ def grown_encoder(
 def append_features(encoder: Encoder, groups: list[Tensor]) -> None:
     """Append a feature for each group of hidden vectors ``(n, h)``, in place.
 
-    It points from the mean of what the head makes of all directions to that of the group, with
-    weights of the usual length, and is on where a sample lies more than 0.6 times as far in this
-    direction as the group does on average.
+    It points from the mean of what the head makes of all directions to that of the group, and is
+    on where a sample lies more than 0.6 times as far in this direction as the group does on
+    average. For such samples it is as strong as all their other features together.
     """
     last = last_layer(encoder)
     around = torch.eye(groups[0].shape[1]) * torch.cat(groups).norm(dim=1).mean()
     origin = last_inputs(encoder, torch.cat([around, -around])).mean(dim=0, keepdim=True)
     means = torch.cat([last_inputs(encoder, g).mean(dim=0, keepdim=True) for g in groups])
-    lengths = last.weight.norm(dim=1)
-    weight = unit_rows(means - origin) * lengths[lengths > 0].median()
-    threshold = (weight * (origin + _ON_FROM * (means - origin))).sum(dim=1)
+    weight = unit_rows(means - origin)
+    at_origin, at_mean = weight @ origin[0], (weight * means).sum(dim=1)
+    threshold = at_origin + _ON_FROM * (at_mean - at_origin)
+    lengths = encoder.nonnegative(last(last_inputs(encoder, torch.cat(groups)))).norm(dim=1)
+    strength = lengths[lengths > 0].mean() if lengths.any() else last.weight.norm(dim=1).median()
+    scale = strength / (at_mean - threshold).clamp_min(1e-6)
+    weight, threshold = weight * scale[:, None], threshold * scale
     last.weight = nn.Parameter(torch.cat([last.weight, weight]))
     last.bias = nn.Parameter(torch.cat([last.bias, -threshold]))
     last.out_features = len(last.bias)

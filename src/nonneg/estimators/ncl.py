@@ -1,6 +1,5 @@
 """``NCL``: readable features of vectors, by pairs of vectors that belong together."""
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -19,6 +18,7 @@ from nonneg.encoder import Encoder
 from nonneg.estimators.axes import Axes, chosen_sizes, clustering, principal_axes
 from nonneg.estimators.display import progress_bar, stage
 from nonneg.estimators.fit import (
+    MARGIN,
     FitSettings,
     Head,
     LearntSide,
@@ -29,7 +29,7 @@ from nonneg.estimators.fit import (
     fit_settings,
     hidden_vectors,
     learnt_side,
-    merge_twins,
+    n_steps,
     new_encoder,
     some_rows,
     warn_of_dead,
@@ -44,7 +44,7 @@ from nonneg.estimators.inputs import (
     sparse_weights,
 )
 from nonneg.estimators.reading import ReadableFeatures
-from nonneg.head.revival import Beginning
+from nonneg.head.revival import Beginning, merge_twins
 from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
 from nonneg.pairs.protocol import Batch, Draws, Pairs
@@ -161,22 +161,24 @@ def learn(
     with stage(f"looking for partners of {X.shape[0]:,} samples") if is_shown else nullcontext():
         pairs = partners(settings, hidden / scales, given)
     encoder = new_encoder(projection, settings, seed)
-    steps = fit_settings(settings, len(hidden), seed)
-    limit = None
+    steps, limit = fit_settings(settings, len(hidden), seed), None
     if is_sized:
-        limit = settings.max_active
-        n_begin = max(sizes.n_begin, limit or 0)
-        if settings.target_active is not None:
-            # A threshold after training meets the target, and needs features to choose from.
-            limit = n_begin = math.ceil(2 * settings.target_active)
-        encoder.thin(threshold=None, max_active=limit)
         steps = replace(
-            fit_settings(settings, len(hidden), seed, n_steps=(_LEAST_STEPS, sizes.n_steps)),
-            learning_rate=settings.learning_rate * sizes.rate,
+            steps,
             teacher_temperature=sizes.teacher_temperature,
             partner_rate=sizes.partner_rate,
-            beginning=Beginning(n_begin, sizes.n_topics, sizes.topic_strength),
             keeps_number="n_components" not in settings.autos,
+        )
+    # A target is met by a threshold after training, which needs features to choose from.
+    if is_sized and settings.target_active is None:
+        limit = settings.max_active
+        encoder.thin(threshold=None, max_active=limit)
+        n_begin = max(sizes.n_begin, limit or 0)
+        steps = replace(
+            steps,
+            n_steps=n_steps(settings, len(hidden), within=(_LEAST_STEPS, sizes.n_steps)),
+            learning_rate=settings.learning_rate * sizes.rate,
+            beginning=Beginning(n_begin, sizes.n_topics, sizes.topic_strength),
         )
     with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
         history = fit_head(encoder, hidden, pairs, steps, progress, scales=scales)
@@ -251,7 +253,7 @@ def fit_head(
     history = fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
     if settings.beginning is not None:
         others = "off" if settings.keeps_number else "dropped"
-        merge_twins(encoder, some_rows(hidden, settings.seed), others)
+        merge_twins(encoder, some_rows(hidden, settings.seed), others, margin=MARGIN)
     return history
 
 

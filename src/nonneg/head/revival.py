@@ -27,6 +27,13 @@ class Headed(Protocol):
     nonnegative: NonNegative
 
 
+class Shrinkable(Headed, Protocol):
+    """An object with a head whose features can be dropped."""
+
+    def keep_features(self, numbers: Tensor) -> None:
+        """Drop all features but these."""
+
+
 @torch.no_grad()
 def revive_dead(
     heads: Sequence[tuple[Headed, Tensor]], generator: torch.Generator, *, max_dead_rate: float
@@ -105,6 +112,8 @@ _N_ROUNDS = 5
 _TOPIC_OF = 60
 _TOPICS = (8, 64)
 _PER_TOPIC = 8
+# Of few features not more than this share is on, or none would tell samples apart.
+_MOST_ON = 0.125
 
 
 class Beginning(NamedTuple):
@@ -160,6 +169,7 @@ def begin_at_centres(
         if not n_groups:
             continue
         weight = spherical_centres(directions, n_groups, generator)
+        n_on = min(n_on, max(1, int(_MOST_ON * n_groups)))
         bias, own = _nearest_on(inputs[:_N_GROUPED], weight, n_on, margin)
         length = length or own
         scale = strength * length / own if own else 1.0
@@ -245,7 +255,7 @@ def reinitialise(
 
 
 # Features whose columns have a larger cosine than this say the same.
-TWINS_FROM = 0.84
+TWINS_FROM = 0.82
 
 
 @torch.no_grad()
@@ -286,6 +296,50 @@ def twin_leaders(features: Tensor, *, twins_from: float = TWINS_FROM) -> tuple[T
         factors[feature] = float(energy[group].sum() / energy[feature]) ** 0.5
     kept = torch.tensor(sorted(factors), dtype=torch.int64, device=features.device)
     return kept, torch.tensor([factors[i] for i in kept.tolist()], device=features.device)
+
+
+@torch.no_grad()
+def merge_twins(
+    encoder: Shrinkable,
+    hidden: Tensor,
+    others: str,
+    generator: torch.Generator | None = None,
+    *,
+    margin: float = MARGIN,
+) -> None:
+    """Leave one feature of those that say the same, as strong as all of them.
+
+    Args:
+        encoder: Its last layer changes in place.
+        hidden: Of training samples ``(n, h)``.
+        others: What becomes of the others and of dead features: ``"dropped"``, ``"off"`` for every
+            sample, or ``"reinitialised"`` at samples.
+        generator: Draws these samples. Where features are dropped and a generator is given, some
+            are re-initialised instead, at samples that no feature is on for.
+        margin: As for :func:`point_at_samples`.
+    """
+    if not encoder.nonnegative.gives_zeros:  # such features can be neither off nor alike
+        return
+    inputs, last = last_inputs(encoder, hidden), last_layer(encoder)
+    kept, factors = twin_leaders(encoder.nonnegative(last(inputs)))
+    if not len(kept):
+        return
+    last.weight[kept] *= factors[:, None]
+    last.bias[kept] *= factors
+    rest = torch.ones(len(last.bias), dtype=torch.bool, device=kept.device)
+    rest[kept] = False
+    if others == "dropped":
+        if generator is not None:  # there are steps to come
+            is_empty = ~encoder.nonnegative(last(inputs)).any(dim=1)
+            found = rest.nonzero().flatten()[: int(is_empty.sum())]
+            point_at_samples(encoder, inputs, found, generator, among=is_empty, margin=margin)
+            kept = torch.cat([kept, found]).sort().values
+        encoder.keep_features(kept)
+    elif others == "off":
+        last.weight[rest], last.bias[rest] = 0.0, 0.0
+    else:
+        assert generator is not None
+        point_at_samples(encoder, inputs, rest.nonzero().flatten(), generator, margin=margin)
 
 
 @torch.no_grad()
