@@ -25,7 +25,7 @@ def names():
 def test_features_are_few_and_each_has_a_name_and_a_topic(names):
     Z, ncl = names["Z"], names["ncl"]
     assert Z.min() >= 0
-    assert (Z > 0).sum(axis=1).mean() == pytest.approx(5.3, rel=0.2)
+    assert (Z > 0).sum(axis=1).mean() == pytest.approx(7, rel=0.2)
     for feature in names["shown"]:
         assert feature.name == ncl.feature_names_[feature.feature]
         assert len(feature.words) == 3

@@ -345,8 +345,8 @@ class Sizes(NamedTuple):
 # All sizes but the first two, in their order.
 _CHOSEN: dict[str, tuple[float, float, float, int, int, int, float, float, float, int]] = {
     "loose": (0.07, 0.05, 0.0, 16, 20, 6, 0.4, 0.4, 0.33, 80),
-    "few": (0.17, 0.06, 0.0, 8, 16, 2, 0.4, 0.25, 1.0, 60),
-    "tight": (0.20, 0.08, 0.7, 10, 28, 4, 0.5, 0.0, 1.0, 150),
+    "few": (0.17, 0.06, 0.0, 8, 16, 2, 0.0, 0.25, 1.0, 80),
+    "tight": (0.19, 0.08, 0.7, 10, 28, 4, 0.5, 0.0, 1.0, 150),
     "concepts": (0.23, 0.10, 1.0, 8, 16, 4, 0.5, 0.0, 1.0, 150),
     "full": (0.05, 0.05, 0.0, 64, 64, 1, 0.0, 0.6, 0.33, 60),
 }
@@ -364,7 +364,7 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
     Example:
         >>> requests = chosen_sizes(15_000, 0.69, "balanced")
         >>> requests.n_components, requests.max_active, round(requests.temperature, 2)
-        (1500, 10, 0.2)
+        (1500, 10, 0.19)
         >>> abstracts = chosen_sizes(5_000, 0.3, "balanced")
         >>> abstracts.n_components, abstracts.max_active, round(abstracts.temperature, 2)
         (2000, 16, 0.07)
@@ -381,7 +381,7 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
         n_neighbors = _within(round(n_neighbors), 1, max(1, n_samples // 20))
         return Sizes(n_features, n_neighbors, *_CHOSEN[key])
 
-    loose = _mixed(sizes("loose", 0.4, most[2048], 20), sizes("few", 0.3, 2048, 20), is_few)
+    loose = _mixed(sizes("loose", 0.4, most[2048], 20), sizes("few", 0.35, 2048, 20), is_few)
     tight = sizes("tight", 0.14, most[1024], 30 - 15 * is_few)
     apart = _share((clustering - _APART) / _APART_RANGE)
     tight = tight._replace(topic_strength=(1 - apart) * tight.topic_strength)

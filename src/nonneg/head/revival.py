@@ -255,7 +255,7 @@ def reinitialise(
 
 
 # Features whose columns have a larger cosine than this say the same.
-TWINS_FROM = 0.82
+TWINS_FROM = 0.84
 
 
 @torch.no_grad()
