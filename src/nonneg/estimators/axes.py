@@ -125,9 +125,9 @@ _N_QUERIES = 2000
 _N_GALLERY = 20_000
 _N_NEIGHBORS = 10
 # Samples that neighbours agree on less than this are no groups with noise around them …
-_LOOSE = 0.55
+_LOOSE = 0.6
 # … and of tighter ones this much of the variance is noise, for each point of agreement above it.
-_NOISE_RATE = 2.4
+_NOISE_RATE = 3.7
 # An axis on which neighbours agree nearly as well as on the average is no noise.
 _NEARLY = 0.9
 # In the length of a vector an axis counts by its standard deviation to this power.
@@ -232,7 +232,7 @@ def kept_axes(variances: Tensor, agreement: Tensor) -> Tensor:
 
     Where samples come in tight groups, what they differ by inside a group is noise for whoever
     looks for groups. Where they do not, every detail may count, and all axes are kept. In between
-    a share ``2.4 (clustering - 0.55)`` of the variance is noise, but no more than neighbours do not
+    a share ``3.7 (clustering - 0.6)`` of the variance is noise, but no more than neighbours do not
     agree on: the strongest axes with the rest of it are kept, and those on which neighbours agree
     nearly as well as on the average.
 
@@ -306,7 +306,7 @@ def neighbor_correlation(
 
 LEVELS = {"concepts": 0.0, "balanced": 0.5, "full": 1.0}
 # From loose samples, at this clustering, to tight groups, this much above it.
-_SEVERAL, _RANGE = 0.55, 0.12
+_SEVERAL, _RANGE = 0.6, 0.07
 # From few samples, at this number, to enough for fine distinctions, so many more.
 _FEW, _FEW_RANGE = 2000, 2000
 # At this clustering groups begin to lie so far apart that they have no topics in common.
@@ -344,7 +344,7 @@ class Sizes(NamedTuple):
 
 # All sizes but the first two, in their order.
 _CHOSEN: dict[str, tuple[float, float, float, int, int, int, float, float, float, int]] = {
-    "loose": (0.07, 0.05, 0.0, 16, 20, 6, 0.4, 0.4, 0.33, 80),
+    "loose": (0.07, 0.05, 0.0, 16, 20, 6, 0.6, 0.5, 0.33, 80),
     "few": (0.17, 0.06, 0.0, 8, 16, 2, 0.0, 0.25, 1.0, 80),
     "tight": (0.19, 0.08, 0.7, 10, 28, 4, 0.5, 0.0, 1.0, 150),
     "concepts": (0.23, 0.10, 1.0, 8, 16, 4, 0.5, 0.0, 1.0, 150),

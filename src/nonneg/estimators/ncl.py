@@ -1,5 +1,6 @@
 """``NCL``: readable features of vectors, by pairs of vectors that belong together."""
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -163,22 +164,20 @@ def learn(
     encoder = new_encoder(projection, settings, seed)
     steps, limit = fit_settings(settings, len(hidden), seed), None
     if is_sized:
-        steps = replace(
-            steps,
-            teacher_temperature=sizes.teacher_temperature,
-            partner_rate=sizes.partner_rate,
-            keeps_number="n_components" not in settings.autos,
-        )
-    # A target is met by a threshold after training, which needs features to choose from.
-    if is_sized and settings.target_active is None:
-        limit = settings.max_active
+        # A target is met by a threshold after training, which needs features to choose from.
+        target, n_begin = settings.target_active, sizes.n_begin
+        limit = settings.max_active if target is None else math.ceil(_CHOICE * target)
+        if "max_active" in settings.autos:
+            settings = settings.model_copy(update={"max_active": limit})
         encoder.thin(threshold=None, max_active=limit)
-        n_begin = max(sizes.n_begin, limit or 0)
         steps = replace(
             steps,
             n_steps=n_steps(settings, len(hidden), within=(_LEAST_STEPS, sizes.n_steps)),
             learning_rate=settings.learning_rate * sizes.rate,
-            beginning=Beginning(n_begin, sizes.n_topics, sizes.topic_strength),
+            teacher_temperature=sizes.teacher_temperature,
+            partner_rate=sizes.partner_rate,
+            beginning=Beginning(max(n_begin, limit or 0), sizes.n_topics, sizes.topic_strength),
+            keeps_number="n_components" not in settings.autos,
         )
     with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
         history = fit_head(encoder, hidden, pairs, steps, progress, scales=scales)
@@ -187,6 +186,8 @@ def learn(
     return side, history
 
 
+# How many times as many features as a target asks for may be on in training.
+_CHOICE = 2
 # The fewest steps of features that begin at groups of samples.
 _LEAST_STEPS = 60
 # Of more samples than this, so many drawn ones are learnt from, where pairs are not given.
