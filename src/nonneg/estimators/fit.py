@@ -372,6 +372,7 @@ def learnt_side(
     new = sample if unseen is None else unseen
     threshold = 0.0
     if target is not None:
+        encoder.thin(threshold=None, max_active=None)  # a threshold is a share of the whole row
         raise_bias(last_layer(encoder), _scores(encoder, new), target)
         threshold = row_threshold(_features(encoder, new), target)
     encoder.thin(threshold=threshold, max_active=trained_limit)

@@ -167,8 +167,6 @@ def learn(
         # A target is met by a threshold after training, which needs features to choose from.
         target, n_begin = settings.target_active, sizes.n_begin
         limit = settings.max_active if target is None else math.ceil(_CHOICE * target)
-        if "max_active" in settings.autos:
-            settings = settings.model_copy(update={"max_active": limit})
         encoder.thin(threshold=None, max_active=limit)
         steps = replace(
             steps,
@@ -252,7 +250,9 @@ def fit_head(
 
     views = (view(batch) for batch in _batches(hidden, settings, generator))
     history = fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
-    if settings.beginning is not None:
+    # A target that was asked for together with a number of features may need all of them.
+    needs_all = settings.keeps_number and settings.target_active is not None
+    if settings.beginning is not None and not needs_all:
         others = "off" if settings.keeps_number else "dropped"
         merge_twins(encoder, some_rows(hidden, settings.seed), others, margin=MARGIN)
     return history
