@@ -280,15 +280,15 @@ class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
     ``"auto"`` is chosen without labels, from the number of samples and how clustered they are.
 
     Args:
-        n_components: Number of features. ``"auto"`` begins with 0.3 times the samples, at most
-            1,024 for tight groups to 2,048, and merges features that turn out to say the same.
+        n_components: Number of features. ``"auto"`` begins with 0.14 (tight groups) to 0.4 times
+            the samples, at most 4,096, and merges features that turn out to say the same.
         detail: For ``pairs="neighbors"``: ``"concepts"`` for few and pure features, ``"balanced"``,
             ``"full"`` for faithful search, or a number from 0 (concepts) to 1 (full).
         pairs: What belongs together: ``"neighbors"`` (near by cosine), ``"noise"`` (a sample and
             itself, disturbed), ``"labels"`` (the same ``y``), ``"graph"`` (joined by an edge of
             ``fit(X, graph=A)``) or ``"index"`` (listed in ``fit(X, index_pairs=ij)``).
-        n_neighbors: How many of the nearest are partners, for ``"neighbors"``; ``"auto"``: 10 to
-            30, and at most a twentieth of the samples.
+        n_neighbors: How many of the nearest are partners, for ``"neighbors"``; ``"auto"``: 15 to
+            30 (10 at full detail), and at most a twentieth of the samples.
         noise: Standard deviation of the disturbance, for ``"noise"``; entries have size 1.
         denoise: ``"auto"`` drops weak principal axes where samples come in tight groups, a number
             keeps so many, ``"none"`` keeps all.
@@ -298,11 +298,12 @@ class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
         target_active: Mean number of active features per sample: the weakest of a sample are
             dropped, or biases raised while training. None leaves it to the temperature.
         max_active: The most features that are on per sample, the largest; with ``"neighbors"`` in
-            training too. May be lowered later. ``"auto"``: 8 to 64 by detail, None without a limit.
+            training too. May be lowered later. ``"auto"``: 8 to 16, 64 at full detail, None without
+            a limit.
         nonnegative: A key of ``nonneg.head.TRANSFORMS``. ``"rep_relu"`` has the values of
             ``"relu"`` and revives features near zero; ``"identity"`` switches NCL off.
-        max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but at least
-            300 (200 for ``"neighbors"``) and at most 2,000 steps.
+        max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but 300 to 2,000
+            steps, for ``"neighbors"`` 60 to 150.
         max_steps: Most optimiser steps. With ``max_epochs`` too, the first limit reached counts.
             Of more than 65,536 samples without given pairs, so many drawn ones are learnt from.
         batch_size: Pairs per step; of fewer samples, all.
