@@ -162,7 +162,11 @@ def _measure_method(
             if reason:
                 continue
             X = data.train if isinstance(data, Labelled) else data.corpus
-            made = chosen.make(size or Size(0, 0), seed)(X, data.queries)
+            try:
+                made = chosen.make(size or Size(0, 0), seed)(X, data.queries)
+            except ValueError as error:  # a peer may not stand the size or the vectors
+                reason = f"fails: {error}"
+                continue
             known = figures(made, data)
             store.keep(run, known)
             _report(run, known)

@@ -182,6 +182,8 @@ _LEAST_ALIKE = 5
 _LEAST_EXPLAINED = 0.25
 # A new feature is on from this share of the mean score of the samples that it was made for.
 _ON_FROM = 0.6
+# … and for these it is so many times as strong as all of their other features together.
+_STRONGER = 4.0
 
 
 def alike_groups(vectors: Tensor, min_cosine: float, n_least: int = _LEAST_ALIKE) -> list[Tensor]:
@@ -259,7 +261,8 @@ def append_features(encoder: Encoder, groups: list[Tensor]) -> None:
 
     It points from the mean of what the head makes of all directions to that of the group, and is
     on where a sample lies more than 0.6 times as far in this direction as the group does on
-    average. For such samples it is as strong as all their other features together.
+    average. For such samples it is several times as strong as all their other features together,
+    which say little about them.
     """
     last = last_layer(encoder)
     around = torch.eye(groups[0].shape[1]) * torch.cat(groups).norm(dim=1).mean()
@@ -270,7 +273,7 @@ def append_features(encoder: Encoder, groups: list[Tensor]) -> None:
     threshold = at_origin + _ON_FROM * (at_mean - at_origin)
     lengths = encoder.nonnegative(last(last_inputs(encoder, torch.cat(groups)))).norm(dim=1)
     strength = lengths[lengths > 0].mean() if lengths.any() else last.weight.norm(dim=1).median()
-    scale = strength / (at_mean - threshold).clamp_min(1e-6)
+    scale = _STRONGER * strength / (at_mean - threshold).clamp_min(1e-6)
     weight, threshold = weight * scale[:, None], threshold * scale
     last.weight = nn.Parameter(torch.cat([last.weight, weight]))
     last.bias = nn.Parameter(torch.cat([last.bias, -threshold]))
