@@ -7,6 +7,8 @@ from nonneg.estimators import axes as denoising
 from nonneg.estimators import axes as projection
 from nonneg.estimators import inputs
 from nonneg.estimators.axes import (
+    Axes,
+    Projection,
     fitted_projection,
     kept_axes,
     neighbor_correlation,
@@ -123,3 +125,26 @@ def test_rows_to_compare_are_never_held_whole(monkeypatch):
     monkeypatch.setattr(denoising, "TILE_ENTRIES", 12 * 70)
     fitted_projection(sparse.csr_array(X), "auto", seed=0)
     assert asked == [70, 70, 70, 70, 20]
+
+
+def test_whitened_axes_keep_directions_and_measure_length_along_strong_axes():
+    X = RNG.standard_normal((500, 6)) * np.array([8.0, 5.0, 3.0, 2.0, 1.0, 0.5])
+    axes = Axes(*principal_axes(X, 0))
+    kept = torch.arange(6)
+    hidden = axes.projection(kept, whitening=0.5)(torch.from_numpy(X).float())
+    positions = (torch.from_numpy(X).float() - axes.center) @ axes.directions
+    unwhitened = hidden / axes.scales(kept, 0.5)
+    cosine = torch.cosine_similarity(unwhitened, positions)
+    torch.testing.assert_close(cosine, torch.ones(500))
+    strong = (positions * axes.variances.float().pow(0.25)).norm(dim=1)
+    ratio = unwhitened.norm(dim=1) / (positions.norm(dim=1) / strong)
+    torch.testing.assert_close(ratio, ratio.mean().expand(500), rtol=1e-4, atol=0)
+    assert 0.5 < float(hidden.square().mean()) < 2
+
+
+def test_a_projection_saved_before_axes_were_stretched_is_read():
+    projection = Projection(3, 2)
+    state = {key: value for key, value in projection.state_dict().items() if key != "stretch"}
+    projection.stretch.fill_(2)
+    projection.load_state_dict(state)
+    assert projection.stretch.tolist() == [1, 1]

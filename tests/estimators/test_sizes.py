@@ -1,14 +1,19 @@
 """What NCL chooses from the data: sizes, numbers that are kept to, twins that are merged."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from twelve_kinds import X_NEW, Y_NEW, X
 
 from nonneg import NCL, metrics
+from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators import ncl as module
 from nonneg.estimators.axes import chosen_sizes
-from nonneg.head.revival import twin_leaders
+from nonneg.head.projector import ProjectorSettings
+from nonneg.head.revival import Beginning, begin_at_centres, last_layer, twin_leaders
 
 QUICK = {"max_steps": 60, "batch_size": 128, "random_state": 0}
 KINDS = np.arange(1000) % 20
@@ -116,3 +121,41 @@ def test_merged_twins_leave_similarities_as_they_were():
     assert kept.tolist() == [2, 3, 4, 5]  # the stronger of two, and no dead feature
     merged = twins[:, kept] * factors
     torch.testing.assert_close(merged @ merged.T, twins @ twins.T, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 7, 8, 15, 16, 24, 64])
+def test_features_begin_with_weights_of_about_one_length(n_features):
+    settings = EncoderSettings(
+        projector=ProjectorSettings(hidden=(), n_features=max(2, n_features))
+    )
+    encoder = Encoder(settings, (20,), backbone=nn.Identity())
+    if n_features == 1:
+        encoder.keep_features(torch.tensor([0]))
+    hidden = torch.from_numpy(TIGHT).float()
+    beginning = Beginning(n_on=20, n_topics_on=4, topic_strength=0.5)
+    begin_at_centres(encoder, hidden, torch.Generator().manual_seed(0), beginning, margin=0.1)
+    lengths = last_layer(encoder).weight.detach().norm(dim=1)
+    assert float(lengths.min()) > 0.1
+    assert float(lengths.max()) < 5
+
+
+def test_as_many_features_as_asked_for_are_on_at_the_beginning():
+    encoder = Encoder(
+        EncoderSettings(projector=ProjectorSettings(hidden=(), n_features=160)),
+        (40,),
+        backbone=nn.Identity(),
+    )
+    hidden = torch.randn(2000, 40, generator=torch.Generator().manual_seed(0))
+    begin_at_centres(encoder, hidden, torch.Generator().manual_seed(0), Beginning(n_on=12))
+    n_on = (encoder.projector(hidden) > 0).sum(dim=1).float().mean()
+    assert float(n_on) == pytest.approx(12, rel=0.25)
+
+
+@pytest.mark.parametrize("target", [4, 20])
+def test_a_target_leaves_features_to_choose_from_where_kinds_are_few(target):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # most features are dead
+        ncl = NCL(target_active=target, random_state=0).fit(TIGHT)
+    Z = ncl.transform(TIGHT)
+    assert metrics.active_per_sample(Z).value == pytest.approx(target, rel=0.15)
+    assert metrics.precision_at_k(Z, KINDS, k=10).value > 0.95

@@ -147,13 +147,13 @@ class Axes(NamedTuple):
     def projection(self, kept: Tensor, *, whitening: float | None = None) -> Projection:
         """Centre and some axes as the backbone of a head.
 
-        Vectors get one length. Where axes are whitened, this is measured along strong axes: a
-        sample unlike the others, such as a short question among long answers, lies mostly along
-        weak ones, and would otherwise seem to have less of every feature.
+        Vectors get one length. With a ``whitening``, this is measured along strong axes before the
+        axes are stretched: a sample unlike the others, such as a short question among long answers,
+        lies mostly along weak ones, and would otherwise seem to have less of every feature.
 
         Args:
             kept: The numbers of the axes.
-            whitening: As for :meth:`scales`; None leaves axes and lengths as they are.
+            whitening: As for :meth:`scales`; None stretches no axis.
         """
         projection = Projection(len(self.center), len(kept))
         projection.center.copy_(self.center)
@@ -330,7 +330,7 @@ class Sizes(NamedTuple):
     """Features per sample that are kept, in training too."""
     n_begin: int
     """Features per sample that are on at the beginning, topics aside."""
-    n_topics: int
+    n_topics_on: int
     """Topics, features of large groups, that are on at the beginning."""
     topic_strength: float
     """Length of a sample's topics beside that of its other features."""
@@ -342,7 +342,8 @@ class Sizes(NamedTuple):
     """The most steps: after more, features fit the training samples better and others worse."""
 
 
-# All sizes but the first two, in their order.
+# All sizes but the first two, in their order: temperatures, partner rate; features that may be on,
+# are on at the beginning, and topics; strength of topics; whitening; rate and steps.
 _CHOSEN: dict[str, tuple[float, float, float, int, int, int, float, float, float, int]] = {
     "loose": (0.07, 0.05, 0.0, 16, 20, 6, 0.6, 0.5, 0.33, 80),
     "few": (0.17, 0.06, 0.0, 8, 16, 2, 0.0, 0.25, 1.0, 80),
@@ -373,16 +374,16 @@ def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Size
     is_tight = _share((clustering - _SEVERAL) / _RANGE)
     is_few = _share(1 - (n_samples - _FEW) / _FEW_RANGE)
     # More features where there are very many samples to tell apart.
-    most = {least: _within(n_samples // 10, least, 4096) for least in (1024, 2048)}
+    most_loose, most_tight = (_within(n_samples // 10, least, 4096) for least in (2048, 1024))
 
-    def sizes(key: str, features_rate: float, most_features: int, n_neighbors: float) -> Sizes:
+    def sizes(key: str, features_rate: float, most_features: int, wanted: float) -> Sizes:
         n_features = _within(round(features_rate * n_samples), 16, most_features)
         # At most a twentieth of the samples, so that something is left to tell them from.
-        n_neighbors = _within(round(n_neighbors), 1, max(1, n_samples // 20))
+        n_neighbors = _within(round(wanted), 1, max(1, n_samples // 20))
         return Sizes(n_features, n_neighbors, *_CHOSEN[key])
 
-    loose = _mixed(sizes("loose", 0.4, most[2048], 20), sizes("few", 0.35, 2048, 20), is_few)
-    tight = sizes("tight", 0.14, most[1024], 30 - 15 * is_few)
+    loose = _mixed(sizes("loose", 0.4, most_loose, 20), sizes("few", 0.35, 2048, 20), is_few)
+    tight = sizes("tight", 0.14, most_tight, 30 - 15 * is_few)
     apart = _share((clustering - _APART) / _APART_RANGE)
     tight = tight._replace(topic_strength=(1 - apart) * tight.topic_strength)
     balanced = _mixed(loose, tight, is_tight)

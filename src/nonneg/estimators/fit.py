@@ -62,17 +62,6 @@ def step_budget(
     return min(limit for limit in limits if limit is not None)
 
 
-def n_steps(settings: HeadSettings, n_samples: int, *, within: tuple[int, int] = _N_STEPS) -> int:
-    """The :func:`step_budget` of these settings."""
-    return step_budget(
-        n_samples,
-        min(settings.batch_size, n_samples),
-        max_epochs=settings.max_epochs,
-        max_steps=settings.max_steps,
-        within=within,
-    )
-
-
 def rate_factor(step: int, n_steps: int) -> float:
     """The share of the peak learning rate: up over the first tenth, then half a cosine down.
 
@@ -91,8 +80,8 @@ _WEIGHT_DECAY = 1e-4
 _REVIVALS = (0.25, 0.5)
 # When twins are merged; with a number of features to keep, not at the very end.
 _MERGES = (0.3, 0.6)
-# Vectors may have many duplicates: features that start at them have to be clearly on.
-MARGIN = 0.1
+# Vectors may have many duplicates: features that begin at them have to be clearly on.
+_CLEARLY = 0.1
 # Some dead features are no harm: reviving all of them gives more features that say the same.
 _MAX_DEAD_RATE = 0.5
 # Samples that a feature has to be off for to count as dead while training.
@@ -120,6 +109,7 @@ class FitSettings:
         beginning: How features begin at groups of samples, where those that become twins are
             merged; None for weights as they are drawn.
         keeps_number: Whether merged features are re-initialised, so that their number stays.
+        least_features: Where merging would leave fewer, none are merged.
     """
 
     n_steps: int
@@ -132,6 +122,7 @@ class FitSettings:
     partner_rate: float = 1.0
     beginning: Beginning | None = None
     keeps_number: bool = True
+    least_features: int = 1
 
 
 class Head(NamedTuple):
@@ -217,7 +208,7 @@ def fit_heads(
 def _begin(heads: Sequence[Head], settings: FitSettings, generator: torch.Generator) -> None:
     if settings.beginning is not None:
         for encoder, hidden in heads:
-            begin_at_centres(encoder, hidden, generator, settings.beginning, margin=MARGIN)
+            begin_at_centres(encoder, hidden, generator, settings.beginning, margin=_CLEARLY)
 
 
 def _towards_target(
@@ -248,7 +239,7 @@ def _optimizer(encoders: Sequence[Encoder], settings: FitSettings) -> torch.opti
     """AdamW of the projectors.
 
     A bias is compared with scores, which are longer than weights by the length of a hidden vector;
-    where features begin at samples, it takes steps that are as much longer.
+    where features begin at groups of samples, it takes steps that are as much longer.
     """
     groups: list[dict[str, Any]] = []
     for encoder in encoders:
@@ -274,7 +265,14 @@ def _repaired(
     if settings.beginning is not None:
         for encoder, hidden in looked_at:
             others = "reinitialised" if settings.keeps_number else "dropped"
-            merge_twins(encoder, hidden, others, generator, margin=MARGIN)
+            merge_twins(
+                encoder,
+                hidden,
+                others,
+                generator,
+                least=settings.least_features,
+                margin=_CLEARLY,
+            )
         return _optimizer([encoder for encoder, _ in heads], settings)
     revived = revive_dead(looked_at, generator, max_dead_rate=_MAX_DEAD_RATE)
     for encoder, _ in heads:
@@ -333,11 +331,20 @@ def new_encoder(projection: Projection, settings: HeadSettings, seed: int) -> En
     return encoder.to(settings.torch_device)
 
 
-def fit_settings(settings: HeadSettings, n_samples: int, seed: int) -> FitSettings:
-    """Steps, batch and rates for so many samples."""
+def fit_settings(
+    settings: HeadSettings, n_samples: int, seed: int, *, within: tuple[int, int] = _N_STEPS
+) -> FitSettings:
+    """Steps, batch and rates for so many samples; steps within two numbers if not limited."""
+    batch_size = min(settings.batch_size, n_samples)
     return FitSettings(
-        n_steps=n_steps(settings, n_samples),
-        batch_size=min(settings.batch_size, n_samples),
+        n_steps=step_budget(
+            n_samples,
+            batch_size,
+            max_epochs=settings.max_epochs,
+            max_steps=settings.max_steps,
+            within=within,
+        ),
+        batch_size=batch_size,
         learning_rate=settings.learning_rate,
         temperature=settings.temperature,
         target_active=settings.target_active,

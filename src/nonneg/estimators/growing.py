@@ -182,7 +182,7 @@ _LEAST_ALIKE = 5
 _LEAST_EXPLAINED = 0.25
 # A new feature is on from this share of the mean score of the samples that it was made for.
 _ON_FROM = 0.6
-# … and for these it is so many times as strong as all of their other features together.
+# … and so many times as strong as the other features of new samples are together on average.
 _STRONGER = 4.0
 
 
@@ -261,8 +261,8 @@ def append_features(encoder: Encoder, groups: list[Tensor]) -> None:
 
     It points from the mean of what the head makes of all directions to that of the group, and is
     on where a sample lies more than 0.6 times as far in this direction as the group does on
-    average. For such samples it is several times as strong as all their other features together,
-    which say little about them.
+    average. For such samples it is several times as strong as the other features of new samples
+    are together on average, which say little about them.
     """
     last = last_layer(encoder)
     around = torch.eye(groups[0].shape[1]) * torch.cat(groups).norm(dim=1).mean()
@@ -272,8 +272,11 @@ def append_features(encoder: Encoder, groups: list[Tensor]) -> None:
     at_origin, at_mean = weight @ origin[0], (weight * means).sum(dim=1)
     threshold = at_origin + _ON_FROM * (at_mean - at_origin)
     lengths = encoder.nonnegative(last(last_inputs(encoder, torch.cat(groups)))).norm(dim=1)
-    strength = lengths[lengths > 0].mean() if lengths.any() else last.weight.norm(dim=1).median()
-    scale = _STRONGER * strength / (at_mean - threshold).clamp_min(1e-6)
+    norms = last.weight.norm(dim=1)
+    strength = lengths[lengths > 0].mean() if lengths.any() else norms[norms > 0].median()
+    # A threshold is a share of the row: much stronger features would switch the others off.
+    factor = 1.0 if encoder.settings.threshold else _STRONGER
+    scale = factor * strength / (at_mean - threshold).clamp_min(1e-6)
     weight, threshold = weight * scale[:, None], threshold * scale
     last.weight = nn.Parameter(torch.cat([last.weight, weight]))
     last.bias = nn.Parameter(torch.cat([last.bias, -threshold]))
@@ -342,7 +345,8 @@ class GrowableFeatures:
         """Append features for what the present ones do not cover; without a fit, fit.
 
         The features that are there stay as they are, with their numbers and names; where
-        ``max_active`` is reached, a stronger new one is on instead of the weakest. At least five
+        ``max_active`` is reached, or weak ones fall below ``threshold_``, a stronger new one is on
+        instead. At least five
         similar samples that are less explained than 95 % of the training samples become one
         feature; where nothing is new, none is appended. Expected activations become those of all
         samples so far, where a new feature counts as off for the samples before it.

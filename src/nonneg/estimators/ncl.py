@@ -19,7 +19,6 @@ from nonneg.encoder import Encoder
 from nonneg.estimators.axes import Axes, chosen_sizes, clustering, principal_axes
 from nonneg.estimators.display import progress_bar, stage
 from nonneg.estimators.fit import (
-    MARGIN,
     FitSettings,
     Head,
     LearntSide,
@@ -30,7 +29,6 @@ from nonneg.estimators.fit import (
     fit_settings,
     hidden_vectors,
     learnt_side,
-    n_steps,
     new_encoder,
     some_rows,
     warn_of_dead,
@@ -156,31 +154,35 @@ def learn(
         sizes = chosen_sizes(X.shape[0], grouped, settings.detail)
         settings = settings.sized(sizes._asdict()) if is_sized else settings
         kept = axes.kept(settings.denoise, agreement, shape=X.shape)
-        projection = axes.projection(kept, whitening=sizes.whitening if is_sized else None)
+        whitening = sizes.whitening if is_sized else None
+        projection = axes.projection(kept, whitening=whitening)
         hidden = hidden_vectors(X, projection, settings)
-        scales = axes.scales(kept, sizes.whitening if is_sized else 0.0).to(hidden.device)
+        scales = axes.scales(kept, whitening or 0.0).to(hidden.device)
     with stage(f"looking for partners of {X.shape[0]:,} samples") if is_shown else nullcontext():
         pairs = partners(settings, hidden / scales, given)
     encoder = new_encoder(projection, settings, seed)
     steps, limit = fit_settings(settings, len(hidden), seed), None
     if is_sized:
         # A target is met by a threshold after training, which needs features to choose from.
-        target, n_begin = settings.target_active, sizes.n_begin
+        target = settings.target_active
         limit = settings.max_active if target is None else math.ceil(_CHOICE * target)
         encoder.thin(threshold=None, max_active=limit)
+        n_begin = max(sizes.n_begin, limit or 0)
         steps = replace(
-            steps,
-            n_steps=n_steps(settings, len(hidden), within=(_LEAST_STEPS, sizes.n_steps)),
+            fit_settings(settings, len(hidden), seed, within=(_LEAST_STEPS, sizes.n_steps)),
             learning_rate=settings.learning_rate * sizes.rate,
+            target_active=None,
             teacher_temperature=sizes.teacher_temperature,
             partner_rate=sizes.partner_rate,
-            beginning=Beginning(max(n_begin, limit or 0), sizes.n_topics, sizes.topic_strength),
+            beginning=Beginning(n_begin, sizes.n_topics_on, sizes.topic_strength),
             keeps_number="n_components" not in settings.autos,
+            least_features=1 if target is None else 2 * math.ceil(_CHOICE * target),
         )
     with progress_bar(steps.n_steps) if is_shown else nullcontext() as progress:
         history = fit_head(encoder, hidden, pairs, steps, progress, scales=scales)
     unseen = None if X_held is None else hidden_vectors(X_held, projection, settings)
-    side = learnt_side(encoder, hidden, settings, seed, trained_limit=limit, unseen=unseen)
+    seen_limit = limit if settings.target_active is None else None
+    side = learnt_side(encoder, hidden, settings, seed, trained_limit=seen_limit, unseen=unseen)
     return side, history
 
 
@@ -250,11 +252,10 @@ def fit_head(
 
     views = (view(batch) for batch in _batches(hidden, settings, generator))
     history = fit_heads([Head(encoder, hidden)], views, settings, generator, progress)
-    # A target that was asked for together with a number of features may need all of them.
-    needs_all = settings.keeps_number and settings.target_active is not None
-    if settings.beginning is not None and not needs_all:
+    if settings.beginning is not None:
         others = "off" if settings.keeps_number else "dropped"
-        merge_twins(encoder, some_rows(hidden, settings.seed), others, margin=MARGIN)
+        some = some_rows(hidden, settings.seed)
+        merge_twins(encoder, some, others, least=settings.least_features)
     return history
 
 
@@ -281,7 +282,7 @@ class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
 
     Args:
         n_components: Number of features. ``"auto"`` begins with 0.14 (tight groups) to 0.4 times
-            the samples, at most 4,096, and merges features that turn out to say the same.
+            the samples, at most 4,096 (8,192 at full detail), and merges those that say the same.
         detail: For ``pairs="neighbors"``: ``"concepts"`` for few and pure features, ``"balanced"``,
             ``"full"`` for faithful search, or a number from 0 (concepts) to 1 (full).
         pairs: What belongs together: ``"neighbors"`` (near by cosine), ``"noise"`` (a sample and
@@ -296,10 +297,9 @@ class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
             ``"neighbors"``; for other pairs it is 512.
         temperature: Of InfoNCE: the higher, the fewer features are on.
         target_active: Mean number of active features per sample: the weakest of a sample are
-            dropped, or biases raised while training. None leaves it to the temperature.
+            dropped, or biases raised. None leaves it to the temperature.
         max_active: The most features that are on per sample, the largest; with ``"neighbors"`` in
-            training too. May be lowered later. ``"auto"``: 8 to 16, 64 at full detail, None without
-            a limit.
+            training too. May be lowered later. ``"auto"``: 8 to 64 by detail, None without a limit.
         nonnegative: A key of ``nonneg.head.TRANSFORMS``. ``"rep_relu"`` has the values of
             ``"relu"`` and revives features near zero; ``"identity"`` switches NCL off.
         max_epochs: Most passes over X. Without it and ``max_steps``: ten passes, but 300 to 2,000

@@ -1,4 +1,4 @@
-"""Re-initialisation of features at samples, of dead ones or of all, and merging of twins."""
+"""Where features begin: at samples, dead ones or all, or at groups of samples; merging of twins."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -111,18 +111,19 @@ _N_ROUNDS = 5
 # There is a topic for so many samples, within these limits, and for each so many other features.
 _TOPIC_OF = 60
 _TOPICS = (8, 64)
+_LEAST_TOPICS = 4
 _PER_TOPIC = 8
 # Of few features not more than this share is on, or none would tell samples apart.
 _MOST_ON = 0.125
 
 
 class Beginning(NamedTuple):
-    """How many features are on per sample when they begin at groups of samples."""
+    """How features begin at groups of samples."""
 
     n_on: int
-    """Of small groups."""
+    """Features of small groups that are on per sample."""
     n_topics_on: int = 1
-    """Of large groups, the topics."""
+    """Features of large groups, the topics, that are on per sample."""
     topic_strength: float = 0.0
     """Length of a sample's topics beside that of its other features; 0 for no topics."""
 
@@ -136,19 +137,19 @@ def begin_at_centres(
     *,
     margin: float = MARGIN,
 ) -> None:
-    """Point every feature at the centre of a group of samples.
+    """Point features at the centres of groups of samples; of more features than samples the first.
 
     Groups are found by a few rounds of spherical k-means, which is itself a factorisation of the
     similarities, with one feature per sample: features begin spread over the samples, and each
     where there are some. Most are of small groups, which tell samples apart; the last ones are
     topics, of large groups, which tell what samples have in common. Each is on for the samples
-    that it is among the nearest for. With as many features as samples, each begins at a sample.
+    that it is among the nearest for.
 
     Args:
         encoder: Whose last layer changes in place.
         hidden: The backbone's outputs of the samples ``(n, h)``.
         generator: Draws the samples that are looked at, and where groups begin.
-        beginning: How many features are on.
+        beginning: How many of both are on, and how strong topics are.
         margin: As for :func:`point_at_samples`.
     """
     last = last_layer(encoder)
@@ -157,7 +158,7 @@ def begin_at_centres(
     inputs = last_inputs(encoder, hidden[some[:n_looked_at].to(hidden.device)])
     n_features = min(len(last.weight), len(inputs))
     n_topics = min(max(len(hidden) // _TOPIC_OF, _TOPICS[0]), _TOPICS[1], n_features // _PER_TOPIC)
-    if not beginning.topic_strength:
+    if n_topics < _LEAST_TOPICS or not beginning.topic_strength:
         n_topics = 0
     n_others = n_features - n_topics
     directions = inputs - inputs.mean(dim=0)
@@ -184,7 +185,7 @@ def _nearest_on(inputs: Tensor, weight: Tensor, n_on: int, margin: float) -> tup
     threshold over the samples that it is among the largest of.
 
     Returns:
-        The biases, and the mean length of the rows of features.
+        The biases, and the mean length of the rows that have a feature on.
     """
     n_on = min(n_on, len(weight) - 1)
     total, count = weight.new_zeros(len(weight)), weight.new_zeros(len(weight))
@@ -201,7 +202,8 @@ def _nearest_on(inputs: Tensor, weight: Tensor, n_on: int, margin: float) -> tup
     # Where many samples are equal, the strongest may be no stronger than the rest.
     least = torch.minimum(least, best - margin * best.abs().clamp_min(1e-6))
     lengths = [(part @ weight.T - least).clamp_min(0).norm(dim=1) for part in inputs.split(AT_ONCE)]
-    return -least, float(torch.cat(lengths).mean())
+    length = torch.cat(lengths)
+    return -least, float(length.sum() / (length > 0).sum().clamp_min(1))
 
 
 def spherical_centres(vectors: Tensor, n_groups: int, generator: torch.Generator) -> Tensor:
@@ -256,6 +258,8 @@ def reinitialise(
 
 # Features whose columns have a larger cosine than this say the same.
 TWINS_FROM = 0.84
+# They are looked for among so many samples at least, and so many entries of features at most.
+_LEAST_COMPARED, _MOST_COMPARED = 4096, 50_000_000
 
 
 @torch.no_grad()
@@ -305,6 +309,7 @@ def merge_twins(
     others: str,
     generator: torch.Generator | None = None,
     *,
+    least: int = 1,
     margin: float = MARGIN,
 ) -> None:
     """Leave one feature of those that say the same, as strong as all of them.
@@ -316,13 +321,16 @@ def merge_twins(
             sample, or ``"reinitialised"`` at samples.
         generator: Draws these samples. Where features are dropped and a generator is given, some
             are re-initialised instead, at samples that no feature is on for.
+        least: Where fewer features than this would be left, all stay as they are.
         margin: As for :func:`point_at_samples`.
     """
     if not encoder.nonnegative.gives_zeros:  # such features can be neither off nor alike
         return
-    inputs, last = last_inputs(encoder, hidden), last_layer(encoder)
+    last = last_layer(encoder)
+    hidden = hidden[: max(_LEAST_COMPARED, _MOST_COMPARED // len(last.bias))]
+    inputs = last_inputs(encoder, hidden)
     kept, factors = twin_leaders(encoder.nonnegative(last(inputs)))
-    if not len(kept):
+    if len(kept) < least:
         return
     last.weight[kept] *= factors[:, None]
     last.bias[kept] *= factors
