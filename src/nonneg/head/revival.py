@@ -1,4 +1,4 @@
-"""Where features begin: at samples, dead ones or all, or at groups of samples; merging of twins."""
+"""Beginnings of features, at samples or at groups of samples, and the merging of twins."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -398,13 +398,6 @@ def _point(
 ) -> None:
     """Point some features of one layer at the chosen rows of its inputs."""
     weight = unit_rows(inputs[chosen] - inputs.mean(dim=0)) * length
-    _point_along(last, inputs, rows, weight, on_rate=on_rate, margin=margin)
-
-
-def _point_along(
-    last: nn.Linear, inputs: Tensor, rows: Tensor, weight: Tensor, *, on_rate: float, margin: float
-) -> None:
-    """Give some features of one layer these weights, and biases that set how often they are on."""
     n_on = max(1, round(on_rate * len(inputs)))
     values = (inputs @ weight.T).topk(min(n_on + 1, len(inputs)), dim=0).values
     best = values[0]
