@@ -1,8 +1,8 @@
-"""A map of the samples: a place on a plane for each, near those with the same features.
+"""Maps of features and of samples: a place on a plane for each, near those that are alike.
 
-t-SNE (van der Maaten and Hinton 2008) of nearest neighbours. Its sum over all pairs is a
-convolution, which a grid and the fast Fourier transform give in a time that hardly grows with the
-number of samples (Linderman et al. 2019); no point is left to chance.
+Both are t-SNE (van der Maaten and Hinton 2008): of the features by scikit-learn, of the samples, of
+which there are many, with the sum over all pairs as a convolution on a grid (Linderman et al.
+2019), in a time that hardly grows with their number.
 """
 
 import numpy as np
@@ -26,8 +26,57 @@ _MOMENTUM = (0.5, 0.8)
 Plane = NDArray[np.float32]
 
 
+def feature_places(cosines: NDArray[np.float32], *, seed: int = 0) -> FloatArray:
+    """A place in the unit square for each feature, near those that it fires with, ``(m, 2)``.
+
+    t-SNE of one minus the cosine. Fewer than five features are put on a line.
+    """
+    m = len(cosines)
+    if m < 5:
+        return np.stack([(np.arange(m) + 0.5) / max(m, 1), np.full(m, 0.5)], axis=1)
+    from sklearn.manifold import TSNE
+
+    distance = np.clip(1 - cosines, 0, 1)
+    np.fill_diagonal(distance, 0)
+    places = TSNE(
+        metric="precomputed",
+        init=_first_places(cosines, seed),
+        perplexity=min(15.0, (m - 1) / 3),
+        learning_rate="auto",
+        max_iter=500,
+        random_state=seed,
+    ).fit_transform(distance)
+    low, high = places.min(axis=0), places.max(axis=0)
+    scaled: FloatArray = (places - low) / np.where(high > low, high - low, 1)
+    return scaled
+
+
+def _first_places(cosines: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
+    """The two main directions of the cosines, small and slightly shaken, ``(m, 2)``."""
+    from scipy.sparse.linalg import eigsh
+
+    rng = np.random.default_rng(seed)
+    centred = _centred(cosines)
+    if np.abs(centred).max() < 1e-6:  # all fire alike, as after a collapse: no direction is main
+        return (1e-4 * rng.normal(size=(len(cosines), 2))).astype(np.float32)
+    _, vectors = eigsh(centred, k=2, v0=rng.normal(size=len(cosines)))
+    start = vectors / np.maximum(vectors.std(axis=0), 1e-12)
+    shaken: NDArray[np.float32] = (1e-4 * (start + 0.1 * rng.normal(size=start.shape))).astype(
+        np.float32
+    )
+    return shaken
+
+
+def _centred(cosines: NDArray[np.float32]) -> FloatArray:
+    """Rows and columns with mean 0, symmetric."""
+    symmetric = (cosines + cosines.T).astype(np.float64) / 2
+    mean = symmetric.mean(axis=0)
+    centred: FloatArray = symmetric - mean - mean[:, None] + mean.mean()
+    return centred
+
+
 def document_places(
-    Z: FeatureLike, *, feature_places: FloatArray | None = None, seed: int = 0
+    Z: FeatureLike, *, start: FloatArray | None = None, seed: int = 0
 ) -> FloatArray:
     """A place in the unit square for each sample, near those whose features are alike, ``(n, 2)``.
 
@@ -36,9 +85,9 @@ def document_places(
 
     Args:
         Z: Features ``(n, d)``.
-        feature_places: Where samples start, as the mean of their features' places ``(d, 2)``,
-            weighted by squared activation, NaN for features without one; left out, the two main
-            directions of the features take their part.
+        start: Places of the features ``(d, 2)``, NaN for those without one: a sample starts at
+            the mean of its features' places, weighted by squared activation. Left out, samples
+            start along the two main directions of the features.
         seed: Of the little shake that keeps equal samples apart.
 
     Example:
@@ -55,27 +104,26 @@ def document_places(
     alive = (unit != 0).any(dim=0)
     vectors = unit[on][:, alive]
     rng = np.random.default_rng(seed)
-    if feature_places is not None:
-        feature_places = feature_places[alive.cpu().numpy()]
-    start = _start(vectors.cpu().numpy(), feature_places, rng)
+    of_features = None if start is None else start[alive.cpu().numpy()]
+    found = _first_samples(vectors.cpu().numpy(), of_features, rng)
     if len(on) > 2:
         k = min(_N_NEIGHBORS, len(on) - 1)
-        start = _embedded(_attraction(nearest_neighbors(vectors, k).numpy()), start)
-    places[on] = _squared(start) * (1 if len(on) == features.n_samples else [1, 0.95])
+        found = _embedded(_attraction(nearest_neighbors(vectors, k).numpy()), found)
+    places[on] = _in_unit_square(found) * (1 if len(on) == features.n_samples else [1, 0.95])
     return places
 
 
-def _start(
-    vectors: NDArray[np.float32], feature_places: FloatArray | None, rng: np.random.Generator
+def _first_samples(
+    vectors: NDArray[np.float32], of_features: FloatArray | None, rng: np.random.Generator
 ) -> Plane:
     """First places, of standard deviation 1 along each axis, slightly shaken ``(n, 2)``."""
-    if feature_places is not None:
-        known = np.isfinite(feature_places).all(axis=1)
+    if of_features is not None:
+        known = np.isfinite(of_features).all(axis=1)
         weights = vectors[:, known] ** 2
         total = weights.sum(axis=1, keepdims=True)
         middle = np.full(2, 0.5)
         found = np.where(
-            total > 0, weights @ feature_places[known] / np.where(total > 0, total, 1), middle
+            total > 0, weights @ of_features[known] / np.where(total > 0, total, 1), middle
         )
     else:
         centred = torch.from_numpy(vectors - vectors.mean(axis=0))
@@ -87,7 +135,8 @@ def _start(
         found = np.pad(found, ((0, 0), (0, 2 - found.shape[1])))
     spread = found.std(axis=0)
     found = (found - found.mean(axis=0)) / np.where(spread > 1e-9, spread, 1)
-    return (found + 0.05 * rng.normal(size=found.shape)).astype(np.float32)
+    shaken: Plane = (found + 0.05 * rng.normal(size=found.shape)).astype(np.float32)
+    return shaken
 
 
 def _attraction(neighbors: IntArray) -> sparse.csr_array:
@@ -99,7 +148,8 @@ def _attraction(neighbors: IntArray) -> sparse.csr_array:
     )
     both = sparse.csr_array(one_way + one_way.T)
     both.sort_indices()
-    return both / both.sum()
+    both.data /= both.data.sum()
+    return both
 
 
 def _embedded(attraction: sparse.csr_array, places: Plane) -> Plane:
@@ -138,8 +188,8 @@ def _pulled(attraction: sparse.csr_array, rows: NDArray[np.int32], places: Plane
 def _repulsion(places: Plane) -> Plane:
     """For each sample the sum of ``q² (y_i - y_j)`` over all others, over the sum of all q.
 
-    ``q = 1 / (1 + |y_i - y_j|²)``. Samples are spread over the four corners of their cell of a grid,
-    forces are found at the corners by convolution, and read off in between.
+    ``q = 1 / (1 + |y_i - y_j|²)``. Samples are spread over the four corners of their cell of a
+    grid, forces are found at the corners by convolution, and read off in between.
     """
     low = places.min(axis=0)
     span = float((places.max(axis=0) - low).max())
@@ -168,7 +218,8 @@ def _repulsion(places: Plane) -> Plane:
         for where, share in corners:
             into += field[where] * share
     total = max(read[0].sum() - len(places), 1e-9)  # each sample repels itself with q = 1
-    return (read[1:].T / total).astype(np.float32)
+    push: Plane = (read[1:].T / total).astype(np.float32)
+    return push
 
 
 def _kernels(width: int, cell: float) -> NDArray[np.complex64]:
@@ -181,7 +232,7 @@ def _kernels(width: int, cell: float) -> NDArray[np.complex64]:
     return spectra
 
 
-def _squared(places: Plane) -> FloatArray:
+def _in_unit_square(places: Plane) -> FloatArray:
     """Places moved and scaled into the unit square, both axes alike."""
     low, high = places.min(axis=0).astype(np.float64), places.max(axis=0).astype(np.float64)
     span = float((high - low).max())
