@@ -1,0 +1,89 @@
+// The words of a feature: how often its texts hold them, what they add, and where they stand.
+
+const words = content.words ? table(content.words) : null;
+
+/** The telling words of a feature and of those merged into it: [{word, nTop, nAll, added}]. */
+function wordsOf(feature) {
+  if (!words) return [];
+  const found = new Map();
+  for (const member of membersOf(feature)) {
+    for (let at = words.starts[member]; at < words.starts[member + 1]; at++) {
+      const word = words.words[at];
+      if (!found.has(word)) {
+        found.set(word, { word, nTop: words.n_top[at], nAll: words.n_all[at], added: words.added[at] });
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+const signed = (value) => (missing(value) ? "–" : `${value < 0 ? "−" : "+"}${decimal(Math.abs(value))}`);
+
+/** What finds the words of a feature in a text: whole words, in any case, two of them with what lies between. */
+function wordFinder(feature) {
+  const known = wordsOf(feature);
+  if (!known.length) return null;
+  const plain = (word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const longest = known.map(({ word }) => word).sort((a, b) => b.length - a.length);
+  const any = longest.map((word) => word.split(/\s+/).map(plain).join("[^\\p{L}\\p{N}_]+")).join("|");
+  return {
+    pattern: new RegExp(`(?<![\\p{L}\\p{N}_])(?:${any})(?![\\p{L}\\p{N}_])`, "giu"),
+    added: new Map(known.map(({ word, added }) => [word.toLowerCase(), added])),
+  };
+}
+
+/** Parts of a text around the words that are found; a long text begins shortly before the first. */
+function markedText(text, finder) {
+  if (!finder) return [text];
+  const parts = [];
+  let at = 0;
+  for (const match of text.matchAll(finder.pattern)) {
+    const key = match[0].toLowerCase().replace(/[^\p{L}\p{N}_]+/gu, " ");
+    const adds = `adds ${signed(finder.added.get(key))}`;
+    if (!parts.length && match.index > 180 && text.length > 360) {
+      at = text.indexOf(" ", match.index - 90) + 1;
+      parts.push("… ");
+    }
+    parts.push(text.slice(at, match.index), el("mark", { title: adds }, match[0]));
+    at = match.index + match[0].length;
+  }
+  parts.push(text.slice(at));
+  return parts;
+}
+
+function wordPart(feature) {
+  const known = wordsOf(feature);
+  if (!known.length) return null;
+  const side = captions || samples;
+  const highest = Math.max(...known.map(({ added }) => Math.abs(added) || 0));
+  const nTop = Math.min(20, captionTop ? captionTop.n_active[feature] : features.n_active[feature]);
+  const head = ["word", `in its ${nTop} strongest`, `in all ${count(side.n_all)}`, "adds", ""];
+  return section(
+    "Its words",
+    `Adds: the mean strength of the feature in ${side.kind}s with the word, less that in ${side.kind}s without it. In the texts below these words are marked.`,
+    el(
+      "div",
+      { class: "wide" },
+      el(
+        "table",
+        { class: "figures words-table" },
+        el("thead", {}, el("tr", {}, head.map((text) => el(text ? "th" : "td", text ? { scope: "col" } : {}, text)))),
+        el(
+          "tbody",
+          {},
+          known.map(({ word, nTop: inTop, nAll, added }) =>
+            el(
+              "tr",
+              {},
+              el("th", { scope: "row" }, word),
+              el("td", {}, count(inTop)),
+              el("td", {}, count(nAll)),
+              el("td", {}, signed(added)),
+              el("td", { class: "plot" }, missing(added) ? null : meter(added, highest)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
