@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from nonneg.report.feature_facts import column_cosines, partners, telling_order
+from nonneg.estimators.hierarchy import column_cosines
+from nonneg.report.feature_facts import partners, telling_order
 from nonneg.report.maps import feature_places
 
 

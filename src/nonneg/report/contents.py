@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg import metrics
+from nonneg.estimators.hierarchy import coactivation_tree, column_cosines
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.figures import figure_kind
 from nonneg.metrics.inputs import FeatureLike, checked_features
@@ -239,7 +240,7 @@ class Company:
         """The company of the features of ``Z``."""
         strongest = np.argsort(-facts.expected, kind="stable")
         which = strongest[facts.n_active[strongest] > 0][:MAX_COSINES]
-        cosines = coactivation.column_cosines(Z, which)
+        cosines = column_cosines(Z, which)
         mapped = which[:MAX_MAPPED]
         places = feature_places(cosines[: len(mapped), : len(mapped)])
         return cls(which, cosines, mapped, places)
@@ -256,7 +257,7 @@ class Company:
         Feature i of the list is node i; join i makes node m + i of two nodes.
         """
         m = len(self.mapped)
-        joins = coactivation.coactivation_tree(self.cosines[:m, :m])
+        joins = coactivation_tree(self.cosines[:m, :m])
         return {
             "features": packed_array(self.mapped, "int32"),
             "joins": packed_array(joins[:, :2], "int32"),

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nonneg.estimators.hierarchy import coactivation_tree
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.correlation import cosine_block, unit_column_blocks
 from nonneg.metrics.figures import MIN_ACTIVE
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.purity import class_counts
@@ -190,26 +190,6 @@ class Partners:
     cosines: FloatArray
 
 
-def column_cosines(Z: FeatureLike, which: IntArray) -> NDArray[np.float32]:
-    """Absolute cosines between the columns of some features, ``(k, k)``.
-
-    Args:
-        Z: Features ``(n, d)``.
-        which: Numbers of features ``(k,)``; a dead one has cosine 0 with all, itself too.
-
-    Example:
-        >>> column_cosines([[3, 1], [4, 0]], np.array([0, 1])).round(3).tolist()
-        [[1.0, 0.6000000238418579], [0.6000000238418579, 1.0]]
-    """
-    features = checked_features(Z)
-    chosen = torch.from_numpy(which)
-    cosines = np.zeros((len(which), len(which)), dtype=np.float32)
-    for here, first in unit_column_blocks(features, chosen):
-        for there, second in unit_column_blocks(features, chosen):
-            cosines[here, there] = cosine_block(first, second).abs_().cpu().numpy()
-    return cosines
-
-
 def partners(cosines: NDArray[np.float32], which: IntArray, n_features: int, k: int) -> Partners:
     """The k features with the largest cosine to each, those with cosine 0 left out.
 
@@ -228,18 +208,6 @@ def partners(cosines: NDArray[np.float32], which: IntArray, n_features: int, k: 
         numbers[feature, : len(order)] = which[order]
         found[feature, : len(order)] = others[order]
     return Partners(numbers, found)
-
-
-def coactivation_tree(cosines: NDArray[np.float32]) -> FloatArray:
-    """Features joined two by two by average linkage of one minus the cosine, ``(m - 1, 4)``."""
-    from scipy.cluster.hierarchy import linkage
-    from scipy.spatial.distance import squareform
-
-    if len(cosines) < 2:
-        return np.zeros((0, 4))
-    distance = np.clip(1 - cosines.astype(np.float64), 0, 1)
-    np.fill_diagonal(distance, 0)
-    return linkage(squareform((distance + distance.T) / 2, checks=False), method="average")
 
 
 def telling_order(cosines: NDArray[np.float32]) -> IntArray:

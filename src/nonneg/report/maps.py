@@ -16,6 +16,7 @@ from nonneg.pairs.neighbours import nearest_neighbors
 from nonneg.rows import unit_rows
 
 _N_NEIGHBORS = 15
+_FEW = 200  # so few are compared pair by pair, which is faster
 _N_GRID = 256  # cells a side; the convolution needs twice as many
 _MIN_CELLS_PER_UNIT = 2.0  # the repulsion changes over a distance of about 1
 _N_PULLED = 80  # steps in which attraction counts more, so that what belongs together meets
@@ -188,8 +189,23 @@ def _pulled(attraction: sparse.csr_array, rows: NDArray[np.int32], places: Plane
 def _repulsion(places: Plane) -> Plane:
     """For each sample the sum of ``q² (y_i - y_j)`` over all others, over the sum of all q.
 
-    ``q = 1 / (1 + |y_i - y_j|²)``. Samples are spread over the four corners of their cell of a
-    grid, forces are found at the corners by convolution, and read off in between.
+    ``q = 1 / (1 + |y_i - y_j|²)``.
+    """
+    return (_of_pairs if len(places) <= _FEW else _on_grid)(places)
+
+
+def _of_pairs(places: Plane) -> Plane:
+    ways = places[:, None] - places
+    q = 1 / (1 + (ways**2).sum(axis=2))
+    total = max(float(q.sum()) - len(places), 1e-9)  # each sample repels itself with q = 1
+    push: Plane = (q[:, :, None] ** 2 * ways).sum(axis=1) / total
+    return push
+
+
+def _on_grid(places: Plane) -> Plane:
+    """Nearly the same: samples are spread over the four corners of their cell of a grid.
+
+    Forces are found at the corners by convolution, and read off in between.
     """
     low = places.min(axis=0)
     span = float((places.max(axis=0) - low).max())
@@ -217,7 +233,7 @@ def _repulsion(places: Plane) -> Plane:
     for field, into in zip(fields[:, :width, :width].reshape(3, -1), read, strict=True):
         for where, share in corners:
             into += field[where] * share
-    total = max(read[0].sum() - len(places), 1e-9)  # each sample repels itself with q = 1
+    total = max(float(read[0].sum()) - len(places), 1e-9)
     push: Plane = (read[1:].T / total).astype(np.float32)
     return push
 

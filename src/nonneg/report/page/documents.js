@@ -99,6 +99,8 @@ function colouring(by, xs, ys) {
   const style = styleColours();
   const colours = new Uint32Array(samples.n).fill(pixelColour(style.read("--rest")));
   const short = (name) => name.split(", ").slice(0, 2).join(", ").slice(0, 30);
+  const featureLabels = (from) =>
+    regions(strongestFeatures(), xs, ys).map((r) => ({ ...r, text: short(featureName(r.key)), from }));
   if (by === "date") {
     const known = samples.dates.filter((day) => day !== NO_DATE);
     const low = known.reduce((a, b) => Math.min(a, b), Infinity);
@@ -107,9 +109,7 @@ function colouring(by, xs, ys) {
       if (day === NO_DATE) return;
       colours[i] = pixelColour(between(style.ends, (day - low) / Math.max(1, high - low)));
     });
-    const places = regions(strongestFeatures(), xs, ys);
-    const labels = places.map((r) => ({ ...r, text: short(featureName(r.key)) }));
-    return { colours, labels, scale: { low, high, ends: style.ends } };
+    return { colours, labels: featureLabels(), scale: { low, high, ends: style.ends } };
   }
   const { keys, groups } =
     by === "group"
@@ -126,7 +126,9 @@ function colouring(by, xs, ys) {
     if (key >= 0) colours[i] = drawn[chosen.get(key)];
   });
   const entries = found.map((r) => ({ ...r, colour: style.map[chosen.get(r.key)] }));
-  return { colours, keys, labels: found, entries };
+  // Where the map is enlarged, names of features come in between those of groups.
+  const labels = by === "group" ? [...found, ...featureLabels(2)] : found;
+  return { colours, keys, labels, entries };
 }
 
 function dateLegend({ low, high, ends }) {

@@ -33,7 +33,7 @@ class Plot {
     this.paper = canvas.getContext("2d");
     this.colours = new Uint32Array(xs.length);
     this.isLit = null; // which points stand out; null for all
-    this.labels = []; // [{x, y, n, text}], those of the most points first
+    this.labels = []; // [{x, y, n, text, from}], the most important first; `from` is the least zoom
     this.waiting = false;
     this.marked = -1; // a point with a ring around it
   }
@@ -140,7 +140,8 @@ class Plot {
     const boxes = [];
     const least = (LEAST_NAMED * this.xs.length) / this.view.zoom ** 2;
     for (const label of this.labels) {
-      if (label.n < least || boxes.length === MOST_NAMED) break;
+      if (boxes.length === MOST_NAMED) break;
+      if (label.n < least || (label.from || 0) > this.view.zoom) continue;
       const [px, py] = this.at(label.x, label.y);
       if (px < 0 || py < 0 || px > this.width || py > this.height) continue;
       label.width ??= paper.measureText(label.text).width / ratio;
@@ -212,7 +213,9 @@ function movedByPointer(plot, { onpoint, onopen }) {
     (event) => {
       const pixels = event.deltaMode ? 30 * event.deltaY : event.deltaY;
       // At the ends the page scrolls on.
-      if (plot.enlarge(Math.exp(-pixels / 300), event.clientX, event.clientY)) event.preventDefault();
+      if (!plot.enlarge(Math.exp(-pixels / 300), event.clientX, event.clientY)) return;
+      event.preventDefault();
+      onpoint(-1);
     },
     { passive: false },
   );
@@ -228,6 +231,7 @@ function movedByPointer(plot, { onpoint, onopen }) {
     const now = [event.clientX, event.clientY];
     down.set(event.pointerId, now);
     travelled += Math.hypot(now[0] - before[0], now[1] - before[1]);
+    onpoint(-1);
     if (down.size === 1) return plot.move(now[0] - before[0], now[1] - before[1]);
     const other = [...down].find(([id]) => id !== event.pointerId)[1];
     const apart = (point) => Math.max(1, Math.hypot(point[0] - other[0], point[1] - other[1]));
