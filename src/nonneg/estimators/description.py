@@ -20,16 +20,6 @@ from nonneg.metrics.inputs import FeatureLike, Features, checked_count, checked_
 from nonneg.metrics.results import IntArray
 from nonneg.rows import unit_rows
 
-def check_texts(texts: Sequence[str]) -> None:
-    """Raise a sentence for the first entry that is no text, such as None for a missing one."""
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(
-                f"texts holds {type(text).__name__} in place {number}; give a text each, empty "
-                "where there is none"
-            )
-
-
 _WORD = re.compile(r"\w\w")
 
 

@@ -53,11 +53,81 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 # scikit-learn's list of English stop words has some that are what texts are about.
-_NO_STOP_WORDS = """amount bill bottom call computer cry describe detail empty fill fire front
-interest mill mine name side system thick thin top""".split()
+_NO_STOP_WORDS = frozenset(
+    [
+        "amount",
+        "bill",
+        "bottom",
+        "call",
+        "computer",
+        "cry",
+        "describe",
+        "detail",
+        "empty",
+        "fill",
+        "fire",
+        "front",
+        "interest",
+        "mill",
+        "mine",
+        "name",
+        "side",
+        "system",
+        "thick",
+        "thin",
+        "top",
+    ]
+)
 # What is left of don't and the like.
-_FRAGMENTS = """ain aren couldn didn doesn doing don does did hadn hasn haven isn ll mightn mustn
-needn shan shouldn ve wasn weren won wouldn""".split()
+_FRAGMENTS = frozenset(
+    [
+        "ain",
+        "aren",
+        "couldn",
+        "did",
+        "didn",
+        "does",
+        "doesn",
+        "doing",
+        "don",
+        "hadn",
+        "hasn",
+        "haven",
+        "isn",
+        "ll",
+        "mightn",
+        "mustn",
+        "needn",
+        "shan",
+        "shouldn",
+        "ve",
+        "wasn",
+        "weren",
+        "won",
+        "wouldn",
+    ]
+)
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise a sentence for the first entry that is no text, such as None for a missing one."""
+    for number, text in enumerate(texts):
+        checked_text(text, number)
+
+
+def checked_text(text: object, number: int) -> str:
+    """The text; anything else is refused.
+
+    Args:
+        text: An entry of a list of texts.
+        number: Its place there.
+    """
+    if not isinstance(text, str):
+        raise TypeError(
+            f"texts holds {type(text).__name__} in place {number}; give a text each, empty "
+            "where there is none"
+        )
+    return text
 
 
 def telling_words(
@@ -109,6 +179,8 @@ def telling_words(
         >>> [[word for word, _ in words] for words in found]
         [['car'], ['apple'], []]
     """
+    if hasattr(texts, "tolist"):  # an array, or a column whose rows have names of their own
+        texts = texts.tolist()
     counted = _CountedWords.of(top, texts, beside, text_of, tokenize, phrases=phrases)
     if not counted.terms:
         return [()] * len(top)
@@ -131,14 +203,13 @@ class _CountedWords:
 
     Args:
         terms: The words of the strongest texts, then phrases.
-        n_unigrams: How many of the terms are words.
+        parts: Numbers of the two words of each phrase ``(n_phrases, 2)``.
         found: How many of each feature's texts hold a term ``(d, n_terms)``.
         n_found: How many texts each feature has ``(d,)``.
-        usual: Share of all texts that hold a term ``(n_terms,)``.
-        n_texts: How many texts there are.
-        holds: The strongest texts and some others ``(n_kept, n_terms)``.
+        holding: How many of all texts hold a term ``(n_terms,)``.
+        kept: What the strongest texts and some others hold ``(n_kept, n_terms)``.
         weights: How many of all texts each of them stands for ``(n_kept,)``.
-        parts: Numbers of the two words of each phrase ``(n_phrases, 2)``.
+        n_texts: How many texts there are.
     """
 
     def __init__(
@@ -172,12 +243,12 @@ class _CountedWords:
     ) -> "_CountedWords":
         near, chosen = _strongest_texts(top, beside, text_of)
         reader = _Reader(tokenize)
-        rows = [reader.grow(texts[int(i)]) for i in near]
+        rows = [reader.grow(checked_text(texts[i], i)) for i in near.tolist()]
         n_words = len(reader.number)
-        n_found = np.asarray(chosen.sum(axis=1)).ravel()
+        n_found = np.asarray(chosen.sum(axis=1), np.float64).ravel()
         codes = _phrase_codes(rows, chosen, n_found, n_words) if phrases else np.empty(0, np.int64)
         holds = _holds(rows, n_words, codes)
-        holding = np.asarray(holds.sum(axis=0)).ravel()
+        holding = np.asarray(holds.sum(axis=0), np.float64).ravel()
         others = np.setdiff1d(np.arange(len(texts)), near, assume_unique=True)
         drawn = others[:: max(1, -(-len(others) // _N_BACKGROUND))]
         kept = [holds]
@@ -198,7 +269,8 @@ class _CountedWords:
     def candidates(self, feature: int) -> tuple[IntArray, FloatArray]:
         """Numbers of the terms that may tell what the feature is about, best first, with scores."""
         part = slice(self.found.indptr[feature], self.found.indptr[feature + 1])
-        which, counts, n = self.found.indices[part], self.found.data[part], self.n_found[feature]
+        which = self.found.indices[part].astype(np.int64)
+        counts, n = self.found.data[part], self.n_found[feature]
         usual, holding = self.usual[which], self.holding[which]
         share = (np.maximum(counts - _DISCOUNT, 0) + _PRIOR * usual) / (n + _PRIOR)
         score = share * np.log(np.maximum(share / usual, 1)) ** _RARENESS
@@ -254,7 +326,7 @@ class _Reader:
         self._shortest = 2 if tokenize is None else 1
 
     def grow(self, text: str) -> IntArray:
-        """Numbers of the words of a text in their order, new ones too; -1 for those that never tell."""
+        """Numbers of a text's words in their order, new ones too; -1 where they never tell."""
         number, nothing = self.number, self._nothing
         return np.array(
             [
@@ -323,7 +395,7 @@ def _stop_words() -> frozenset[str]:
     # scikit-learn takes long to import, and pages without texts do not need it.
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return frozenset(ENGLISH_STOP_WORDS) - frozenset(_NO_STOP_WORDS) | frozenset(_FRAGMENTS)
+    return frozenset(ENGLISH_STOP_WORDS) - _NO_STOP_WORDS | _FRAGMENTS
 
 
 def _worth(term: str) -> float:
@@ -417,7 +489,7 @@ def _batches(
         if is_near[number]:
             continue
         numbers.append(number)
-        rows.append(reader.known(text))
+        rows.append(reader.known(checked_text(text, number)))
         if len(rows) == _N_BATCH:
             yield np.array(numbers), rows
             numbers, rows = [], []
