@@ -28,9 +28,9 @@ def test_counts_and_what_words_add_agree_with_loops():
     facts = feature_facts(Z)
     found = word_facts(Z, texts, top=facts.top)
     strength = [[v / math.sqrt(sum(w * w for w in row)) for v in row] for row in Z.tolist()]
-    tokens = [re.findall(r"\w\w+", text.lower()) for text in texts]
+    tokens = [re.findall(r"\w+|,", text.lower()) for text in texts]
     assert found[4] == []  # dead
-    assert sum(len(some) for some in found) > 8
+    assert sum(len(some) for some in found) > 4
     for j, some in enumerate(found):
         top = [i for i in facts.top[j][:20] if i >= 0]
         for fact in some:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nonneg.estimators.description import telling_words
+from nonneg.estimators.tokens import words_of
+from nonneg.estimators.words import telling_words
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report.page import packed_array
@@ -88,7 +90,7 @@ def names_by_words(
     if beside is not None:
         beside = beside[:, :_N_STRONGEST]
     found = telling_words(top[:, :_N_STRONGEST], texts, beside=beside, text_of=text_of)
-    return [", ".join(words) for words in found]
+    return [", ".join(word for word, _ in words) for words in found]
 
 
 N_WORDS = 10
@@ -137,7 +139,8 @@ def word_facts(
     """
     shown = np.arange(len(texts)) if shown is None else shown
     top = top[:, :_N_STRONGEST]
-    found = telling_words(top, [texts[i] for i in shown], n_words=n_words)
+    scored = telling_words(top, [texts[i] for i in shown], n_words=n_words)
+    found = [[word for word, _ in some] for some in scored]
     words = sorted({word for some in found for word in some})
     if not words:
         return [[] for _ in found]
@@ -169,17 +172,18 @@ def word_facts(
 
 
 def _holding(texts: Sequence[str], words: Sequence[str]) -> sparse.csr_array:
-    """Which texts hold which words or pairs of words, 0 or 1 ``(n_texts, n_words)``."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    counter = CountVectorizer(
-        binary=True,
-        vocabulary=words,
-        ngram_range=(1, max(len(word.split()) for word in words)),
-        token_pattern=r"(?u)\b\w\w+\b",
-        dtype=np.float64,
-    )
-    return sparse.csr_array(counter.transform(texts))
+    """Which texts hold which words or phrases of two words, 0 or 1 ``(n_texts, n_words)``."""
+    column = {word: at for at, word in enumerate(words)}
+    columns: list[int] = []
+    starts = [0]
+    for text in texts:
+        tokens = words_of(text)
+        phrases = (f"{first} {second}" for first, second in pairwise(tokens))
+        held = {column[term] for term in chain(tokens, phrases) if term in column}
+        columns += sorted(held)
+        starts.append(len(columns))
+    shape = (len(texts), len(words))
+    return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
 
 
 def _added(held: FloatArray, n_with: FloatArray, total: float, n: int) -> FloatArray:

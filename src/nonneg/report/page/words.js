@@ -19,16 +19,25 @@ function wordsOf(feature) {
 
 const signed = (value) => (missing(value) ? "–" : `${value < 0 ? "−" : "+"}${decimal(Math.abs(value))}`);
 
-/** What finds the words of a feature in a text: whole words, in any case, two of them with what lies between. */
+// As Python counts them: what words consist of, what no phrase reaches across, and scripts without spaces.
+const LETTER = "\\p{L}\\p{N}\\p{M}";
+const GAP = `[^${LETTER}.,;:!?()<>|"\\n]+`;
+const UNSPACED =
+  /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\p{Script=Khmer}]/u;
+
+/** What finds the words of a feature in a text: whole words and phrases, in any case. */
 function wordFinder(feature) {
   const known = wordsOf(feature);
   if (!known.length) return null;
   const plain = (word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const whole = (word) => {
+    const parts = word.split(" ").map(plain).join(GAP);
+    return UNSPACED.test(word) ? parts : `(?<![${LETTER}])${parts}(?![${LETTER}])`;
+  };
   const longest = known.map(({ word }) => word).sort((a, b) => b.length - a.length);
-  const any = longest.map((word) => word.split(/\s+/).map(plain).join("[^\\p{L}\\p{N}_]+")).join("|");
   return {
-    pattern: new RegExp(`(?<![\\p{L}\\p{N}_])(?:${any})(?![\\p{L}\\p{N}_])`, "giu"),
-    added: new Map(known.map(({ word, added }) => [word.toLowerCase(), added])),
+    pattern: new RegExp(longest.map(whole).join("|"), "giu"),
+    added: new Map(known.map(({ word, added }) => [word, added])),
   };
 }
 
@@ -38,7 +47,7 @@ function markedText(text, finder) {
   const parts = [];
   let at = 0;
   for (const match of text.matchAll(finder.pattern)) {
-    const key = match[0].toLowerCase().replace(/[^\p{L}\p{N}_]+/gu, " ");
+    const key = match[0].toLowerCase().replace(new RegExp(GAP, "gu"), " ");
     const adds = `adds ${signed(finder.added.get(key))}`;
     if (!parts.length && match.index > 180 && text.length > 360) {
       at = text.indexOf(" ", match.index - 90) + 1;
