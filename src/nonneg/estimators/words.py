@@ -183,7 +183,7 @@ class _CountedWords:
         share = (np.maximum(counts - _DISCOUNT, 0) + _PRIOR * usual) / (n + _PRIOR)
         score = share * np.log(np.maximum(share / usual, 1)) ** _RARENESS
         score *= self.worth[which] * holding / (holding + _FEW_TEXTS)
-        score[counts <= n * usual * (1 + _ROUNDING)] = 0
+        score[share <= usual * (1 + _ROUNDING)] = 0
         frequent = counts >= max(2, n / 10)
         if (score[frequent] > 0).any():
             score[~frequent] = 0
@@ -219,7 +219,8 @@ class _CountedWords:
         np.fill_diagonal(npmi, 0)
         judged = score
         for _ in range(_N_ROUNDS):
-            coherence = npmi @ judged / (judged.sum() - judged)
+            others = np.maximum(judged.sum() - judged, np.finfo(float).tiny)
+            coherence = npmi @ judged / others
             judged = score * np.maximum(coherence, _LEAST_COHERENCE)
         return judged
 
