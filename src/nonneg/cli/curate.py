@@ -22,9 +22,9 @@ def curate(
     """Rename, merge and hide features of a fitted run, or show what was changed.
 
     A file of changes comes from the page that nonneg report writes, or from an editor:
-    {"rename": {"3": "refunds"}, "merge": [[3, 17]], "hide": [5]}. A merged feature has the number of
-    the first and the length of all; weights stay as they were learnt. evaluate, report and embed
-    then see the changed features.
+    {"rename": {"3": "refunds"}, "merge": [[3, 17]], "hide": [5]}. A merged feature has the number
+    of the first and the length of all; weights stay as they were learnt. evaluate, report and
+    embed then see the changed features.
 
     Example: nonneg curate runs/reviews changes.json
     """

@@ -139,7 +139,8 @@ class Clusters:
     """One label per sample.
 
     Args:
-        labels: From 0, the largest cluster first, of equals that of the earlier sample; -1 for a sample without any feature ``(n,)``.
+        labels: From 0, the largest cluster first, of equals that of the earlier sample; -1 for a
+            sample without any feature ``(n,)``.
         names: Of each cluster: its strongest features' ``(k,)``.
         directions: Of each feature, among the vectors ``(n_components, n_axes)``.
         centres: Of each cluster, likewise, of length 1 ``(k, n_axes)``.
