@@ -120,6 +120,8 @@ function colouring(by, xs, ys) {
     return by === "group" ? groupName(groups[key].members) : short(featureName(key));
   };
   const found = regions(keys, xs, ys).map((r) => ({ ...r, text: text(r.key) }));
+  const names =
+    by === "group" ? found.map((r) => ({ ...r, text: groupName(groups[r.key].members, 2) })) : found;
   const chosen = regionColours(found);
   const drawn = style.map.map(pixelColour);
   keys.forEach((key, i) => {
@@ -127,7 +129,7 @@ function colouring(by, xs, ys) {
   });
   const entries = found.map((r) => ({ ...r, colour: style.map[chosen.get(r.key)] }));
   // Where the map is enlarged, names of features come in between those of groups.
-  const labels = by === "group" ? [...found, ...featureLabels(2)] : found;
+  const labels = by === "group" ? [...names, ...featureLabels(2)] : names;
   return { colours, keys, labels, entries };
 }
 
@@ -153,6 +155,7 @@ function mapLegend(by, { entries, scale }, chosen, choose) {
       {
         type: "button",
         class: "legend-entry",
+        title: text,
         "aria-pressed": chosen === key ? "true" : "false",
         onclick: () => choose(chosen === key ? null : key),
       },

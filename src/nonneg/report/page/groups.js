@@ -35,9 +35,9 @@ function branches(node, n) {
 }
 
 /** A group by the first words of its strongest features. */
-function groupName(members) {
+function groupName(members, n = 3) {
   const firsts = members.map((f) => featureName(f).split(", ")[0]);
-  return [...new Set(firsts)].slice(0, 3).join(" · ");
+  return [...new Set(firsts)].slice(0, n).join(" · ");
 }
 
 function groupLeaves(members) {
