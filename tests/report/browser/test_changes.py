@@ -5,6 +5,7 @@ import json
 import numpy as np
 from browsing import HOSTILE, go, until
 
+NEW_NAME = HOSTILE.strip()
 WIDE = {"viewport": {"width": 1280, "height": 900}}
 
 
@@ -22,18 +23,18 @@ def test_a_new_name_is_everywhere_at_once_and_in_the_file(visit, letters):
     page.locator("summary", has_text="Rename").click()
     page.get_by_label("Name of this feature").fill(HOSTILE)
     page.get_by_role("button", name="Rename").click()
-    assert page.text_content("h1").startswith(HOSTILE)
+    assert page.text_content("h1").startswith(NEW_NAME)
     assert page.locator("main img").count() == 0
     assert page.evaluate("document.activeElement.tagName") == "H1"
     assert page.text_content("#said").startswith("Renamed")
     go(page, "features")
     names = page.locator(".card h3 a").all_text_contents()
-    assert HOSTILE in names
+    assert NEW_NAME in names
     assert old not in names
     assert page.locator("nav .badge").text_content() == "1"
     assert downloaded(page) == {
         "nonneg": "changes",
-        "rename": {"3": HOSTILE},
+        "rename": {"3": NEW_NAME},
         "merge": [],
         "hide": [],
     }
@@ -112,7 +113,8 @@ def test_changes_survive_a_reload_and_a_warning_guards_what_is_not_downloaded(vi
 
 def test_a_browser_that_keeps_nothing_is_said_so(visit, letters):
     page = visit(letters, "changes", **WIDE)
-    page.evaluate("Storage.prototype.setItem = () => { throw new Error('denied'); }")
+    denied = "() => { Storage.prototype.setItem = () => { throw new Error('denied'); }; }"
+    page.evaluate(denied)
     page.evaluate("renameFeature(1, 'trains')")
     assert "This browser keeps nothing for this page" in page.text_content("main")
 

@@ -22,9 +22,7 @@ def test_words_are_listed_with_what_they_add_and_marked_in_the_texts(visit, lett
     assert cells[3].startswith("+0.")
     marks = page.locator(".gallery mark").all_text_contents()
     assert marks
-    assert set(marks) <= set(
-        "fresh bread and butter for breakfast fresh bread butter breakfast".split()
-    ) | {"fresh bread", "bread and butter", "butter for breakfast"}
+    assert all(mark in "fresh bread and butter for breakfast" for mark in marks)
     assert page.locator(".gallery mark").first.get_attribute("title").startswith("adds +0.")
 
 

@@ -163,7 +163,7 @@ function showChanges() {
     el("pre", {}, el("code", {}, "nonneg curate RUN changes.json")),
     rows.length
       ? el("ul", { class: "change-list" }, rows)
-      : el("p", {}, "Nothing is changed. ", el("a", { href: "#/features" }, "All features →")),
+      : [el("p", {}, "Nothing is changed."), el("p", {}, el("a", { href: "#/features" }, "All features →"))],
     el(
       "div",
       { class: "toolbar" },

@@ -47,8 +47,9 @@ function markedText(text, finder) {
   const parts = [];
   let at = 0;
   for (const match of text.matchAll(finder.pattern)) {
-    const key = match[0].toLowerCase().replace(new RegExp(GAP, "gu"), " ");
-    const adds = `adds ${signed(finder.added.get(key))}`;
+    const lower = match[0].toLowerCase();
+    const added = finder.added.get(lower) ?? finder.added.get(lower.replace(new RegExp(GAP, "gu"), " "));
+    const adds = `adds ${signed(added)}`;
     if (!parts.length && match.index > 180 && text.length > 360) {
       at = text.indexOf(" ", match.index - 90) + 1;
       parts.push("… ");
