@@ -68,7 +68,7 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
     """Up to three names, or words of names, that are spelt much like a name.
 
     Example:
-        >>> near_names("crd", ["credit card", "mortgage"])
+        >>> near_names("crd", ["card, bank", "mortgage"])
         ['card']
     """
     known = dict.fromkeys(part for whole in names for part in (whole, *re.findall(r"\w+", whole)))
