@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from nonneg.report.maps import _of_pairs, _on_grid, document_places
 
@@ -98,6 +99,14 @@ def test_samples_without_a_feature_lie_at_the_edge_away_from_all_others():
     assert places[5].tolist() == [0.5, 1.0]
     assert np.delete(places, 5, axis=0)[:, 1].max() <= 0.95
     np.testing.assert_array_equal(document_places(np.zeros((3, 2))), [[0.5, 1.0]] * 3)
+
+
+def test_of_very_many_features_the_strongest_count(monkeypatch):
+    Z, _ = planted(n=120)
+    noise = 1e-3 * np.random.default_rng(0).random((120, 30))
+    monkeypatch.setattr("nonneg.report.maps._MAX_COLUMNS", 24)
+    wide = sparse.csr_array(np.concatenate([noise, Z], axis=1))
+    assert kept_neighbours(Z, document_places(wide)) > 0.9
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.booleans(), st.integers(0, 1000))

@@ -16,6 +16,7 @@ from nonneg.pairs.neighbours import nearest_neighbors
 from nonneg.rows import unit_rows
 
 _N_NEIGHBORS = 15
+_MAX_COLUMNS = 4096
 _FEW = 200  # so few are compared pair by pair, which is faster
 _N_GRID = 256  # cells a side; the convolution needs twice as many
 _MIN_CELLS_PER_UNIT = 2.0  # the repulsion changes over a distance of about 1
@@ -81,8 +82,9 @@ def document_places(
 ) -> FloatArray:
     """A place in the unit square for each sample, near those whose features are alike, ``(n, 2)``.
 
-    Neighbours are the 15 samples of largest cosine. Samples without an active feature are put at
-    the lower edge. The same features give the same places.
+    Neighbours are the 15 samples of largest cosine; of more than 4,096 features the strongest on
+    average count. Samples without an active feature are put at the lower edge. The same features
+    give the same places.
 
     Args:
         Z: Features ``(n, d)``.
@@ -97,16 +99,20 @@ def document_places(
         True
     """
     features = checked_features(Z)
-    unit = unit_rows(features.dense()).float()
-    on = np.flatnonzero((unit != 0).any(dim=1).cpu().numpy())
+    strength = torch.zeros(features.n_features)
+    for _, tile in features.tiles():
+        strength += unit_rows(tile).float().square().sum(dim=0).cpu()
+    which = torch.argsort(-strength, stable=True)[:_MAX_COLUMNS].sort().values
+    which = which[strength[which] > 0]
+    parts = [unit_rows(tile).float().cpu()[:, which] for _, tile in features.tiles()]
+    unit = torch.cat(parts)
+    on = np.flatnonzero((unit != 0).any(dim=1).numpy())
     places = np.tile([0.5, 1.0], (features.n_samples, 1))
     if len(on) == 0:
         return places
-    alive = (unit != 0).any(dim=0)
-    vectors = unit[on][:, alive]
-    rng = np.random.default_rng(seed)
-    of_features = None if start is None else start[alive.cpu().numpy()]
-    found = _first_samples(vectors.cpu().numpy(), of_features, rng)
+    vectors = unit[torch.from_numpy(on)]
+    of_features = None if start is None else start[which.numpy()]
+    found = _first_samples(vectors.numpy(), of_features, np.random.default_rng(seed))
     if len(on) > 2:
         k = min(_N_NEIGHBORS, len(on) - 1)
         found = _embedded(_attraction(nearest_neighbors(vectors, k).numpy()), found)
