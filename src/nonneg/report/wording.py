@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nonneg.estimators.naming import distinct_names
 from nonneg.estimators.tokens import words_of
 from nonneg.estimators.words import telling_words
 from nonneg.metrics.inputs import FeatureLike, checked_features
@@ -19,6 +20,8 @@ from nonneg.rows import unit_rows
 _COVERED = 0.6
 _MOST_CLASSES = 3
 _N_STRONGEST = 20
+_N_NAMED = 3  # words of a name
+N_WORDS = 10
 
 
 def class_mixes(
@@ -76,6 +79,8 @@ def names_by_words(
 ) -> list[str]:
     """A name for each feature: the words that set its 20 strongest texts apart.
 
+    Equal names get one more word each, or a number.
+
     Args:
         top: Numbers of each feature's strongest texts, then -1 ``(d, n_top)``.
         texts: Where they hold no words at all, names are empty.
@@ -89,11 +94,13 @@ def names_by_words(
     """
     if beside is not None:
         beside = beside[:, :_N_STRONGEST]
-    found = telling_words(top[:, :_N_STRONGEST], texts, beside=beside, text_of=text_of)
-    return [", ".join(word for word, _ in words) for words in found]
-
-
-N_WORDS = 10
+    found = telling_words(
+        top[:, :_N_STRONGEST], texts, n_words=N_WORDS, beside=beside, text_of=text_of
+    )
+    words = [[word for word, _ in some] for some in found]
+    return distinct_names(
+        [", ".join(some[:_N_NAMED]) for some in words], [some[_N_NAMED:] for some in words]
+    )
 
 
 @dataclass(frozen=True)

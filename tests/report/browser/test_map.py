@@ -152,6 +152,62 @@ def test_what_is_found_stands_out(visit, letters):
     assert f"{n} of 240 samples with" in page.locator("main [role=status]").text_content()
 
 
+# Every name that is drawn, as [left, top, right, bottom] on the canvas.
+NAMES = """() => {
+  const canvas = document.querySelector('.point-map canvas');
+  const boxes = [];
+  const draw = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const half = this.measureText(text).width / 2;
+    boxes.push([x - half, y - 8, x + half, y + 8]);
+    draw.call(this, text, x, y);
+  };
+  document.querySelector('[aria-label="Enlarge the map"]').click();
+  return new Promise((done) => setTimeout(() => {
+    CanvasRenderingContext2D.prototype.fillText = draw;
+    done([boxes, canvas.width, canvas.height]);
+  }, 300));
+}"""
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory):
+    """Sixty features, each the strongest for twenty samples."""
+    path = tmp_path_factory.mktemp("atlas") / "crowd.html"
+    rng = np.random.default_rng(0)
+    features = np.kron(np.eye(60), np.ones((20, 1))) + 0.2 * (rng.random((1200, 60)) < 0.05)
+    names = [f"quite a long name {f}, and more" for f in range(60)]
+    write_atlas(path, Atlas(samples=Samples(features=features), names=names))
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_names_on_the_map_neither_overlap_nor_leave_it(visit, crowd, width):
+    page = opened(visit, crowd, "map?by=feature", viewport={"width": width, "height": 900})
+    boxes, right, bottom = page.evaluate(NAMES)
+    assert len(boxes) > 4
+    for i, (a, b, c, d) in enumerate(boxes):
+        assert a >= 0
+        assert b >= 0
+        assert c <= right
+        assert d <= bottom
+        for e, f, g, h in boxes[:i]:
+            assert c <= e or g <= a or d <= f or h <= b
+
+
+def test_very_many_features_are_coloured_by_their_groups_at_first(visit, crowd, letters):
+    page = opened(visit, crowd)
+    assert page.get_by_label("Colour by").input_value() == "group"
+    n = page.locator(".legend-entry .value").all_text_contents()
+    assert 0 < sum(int(text) for text in n) <= 1200
+    page.get_by_label("Colour by").select_option("feature")
+    until(page, "shown === '#/map?by=feature'")
+    keys = page.evaluate("[...strongestFeatures()]")
+    assert keys == np.repeat(np.arange(60), 20).tolist()
+    page = opened(visit, letters)
+    assert page.get_by_label("Colour by").input_value() == "feature"
+
+
 def test_images_have_a_map_too(visit, digits):
     page = opened(visit, digits)
     assert "360 samples" in page.locator("main [role=status]").text_content()

@@ -147,7 +147,8 @@ function captionPart(feature, finder) {
 }
 
 function around(feature) {
-  const order = lastOrder && lastOrder.includes(feature) ? lastOrder : sorted("expected");
+  const order =
+    lastOrder && lastOrder.includes(feature) ? lastOrder : sorted("expected").filter(isListed);
   const at = order.indexOf(feature);
   const to = (other, words) =>
     other === undefined

@@ -142,12 +142,13 @@ class Plot {
     for (const label of this.labels) {
       if (boxes.length === MOST_NAMED) break;
       if (label.n < least || (label.from || 0) > this.view.zoom) continue;
-      const [px, py] = this.at(label.x, label.y);
-      if (px < 0 || py < 0 || px > this.width || py > this.height) continue;
+      const [px, place] = this.at(label.x, label.y);
+      if (px < 0 || place < 0 || px > this.width || place > this.height) continue;
       label.width ??= paper.measureText(label.text).width / ratio;
       const half = (label.width * ratio) / 2 + 6 * ratio;
       // A name at the edge moves inwards, so that it can be read.
       const inside = Math.max(Math.min(px, this.width - half), half);
+      const py = Math.max(Math.min(place, this.height - 12 * ratio), 12 * ratio);
       const box = [inside - half, py - 11 * ratio, inside + half, py + 11 * ratio];
       if (boxes.some((b) => box[2] > b[0] && box[0] < b[2] && box[3] > b[1] && box[1] < b[3])) continue;
       boxes.push(box);

@@ -70,7 +70,7 @@ function wordPart(feature) {
   const head = ["word", `in its ${nTop} strongest`, `in all ${count(side.n_all)}`, "adds", ""];
   return section(
     "Its words",
-    `Adds: the mean strength of the feature in ${side.kind}s with the word, less that in ${side.kind}s without it. In the texts below these words are marked.`,
+    `Adds: the mean strength of the feature in ${side.kind}s with the word, less that in ${side.kind}s without it${isMerged(feature) ? ", before it was merged" : ""}. In the texts below these words are marked.`,
     el(
       "div",
       { class: "wide" },
