@@ -19,6 +19,7 @@ from nonneg.estimators.description import (
     first_of_equal_rows,
 )
 from nonneg.estimators.display import say
+from nonneg.estimators.hierarchy import GroupedFeatures
 from nonneg.estimators.inputs import from_torch, one_row
 from nonneg.estimators.naming import found_names, near_names
 from nonneg.estimators.tokens import Tokenize
@@ -318,7 +319,7 @@ class EditableFeatures:
         return [number for number, _ in found]
 
 
-class ReadableFeatures(EditableFeatures):
+class ReadableFeatures(GroupedFeatures, EditableFeatures):
     """What an estimator with ``transform`` and ``feature_names_`` offers its reader."""
 
     def explain(
@@ -374,7 +375,7 @@ class ReadableFeatures(EditableFeatures):
             namer=namer,
             tokenize=tokenize,
         )
-        self.feature_names_ = [description.name for description in found]
+        self._name_features([description.name for description in found])  # type: ignore[attr-defined]
         return found
 
 
@@ -439,5 +440,5 @@ class ReadableSides(EditableFeatures):
         how |= {"n_words": n_words, "tokenize": tokenize}
         of_x = describe_features(Z_x, same_as=first_of_equal_rows(X), vectors=X, **how)
         of_y = describe_features(Z_y, same_as=first_of_equal_rows(y), vectors=y, namer=namer, **how)
-        self.feature_names_ = [description.name for description in of_y]
+        self._name_features([description.name for description in of_y])  # type: ignore[attr-defined]
         return of_x, of_y
