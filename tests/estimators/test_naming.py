@@ -30,6 +30,8 @@ def test_further_words_are_those_that_the_equal_ones_do_not_share():
     names = ["band", "band", "band", "film"]
     further = [["rock", "tour"], ["rock", "chart"], ["rock"], ["oscar"]]
     assert distinct_names(names, further) == ["band, tour", "band, chart", "band", "film"]
+    turned = distinct_names(["rock, band", "band, rock"], [["tour"], ["chart"]])
+    assert turned == ["rock, band, tour", "band, rock, chart"]
 
 
 def test_a_name_is_found_exactly_or_by_whole_words():

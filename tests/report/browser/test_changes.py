@@ -139,7 +139,7 @@ def test_the_file_is_what_curate_reads(visit, letters, tmp_path):
     page.evaluate("mergeFeatures([2, 5]); hideFeatures([7]); renameFeature(2, 'music')")
     found = downloaded(page)
     curation = Curation.of({"merged": found["merge"], "hidden": found["hide"]}, 12)
-    assert curation.off == [5, 7]
+    assert (curation.merged, curation.hidden) == (((2, 5),), (7,))
     assert found["rename"] == {"2": "music"}
 
 
