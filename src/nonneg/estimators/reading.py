@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg.estimators.description import FeatureDescription, describe_features, first_of_equal_rows
+from nonneg.estimators.groups import ComparedFeatures
 from nonneg.estimators.inputs import from_torch
-from nonneg.estimators.tables import TabledFeatures
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.metrics.retrieval import nearest, nonzero_rows
@@ -193,7 +193,7 @@ def _cosines(queries: Features, gallery: Features, numbers: torch.Tensor) -> tor
     return cosine.masked_fill(numbers < 0, 0.0)
 
 
-class EditableFeatures(TabledFeatures):
+class EditableFeatures(ComparedFeatures):
     """What an estimator whose features have names offers for its features."""
 
     expected_activation_: FloatArray
