@@ -1,8 +1,7 @@
 """Features over time, between groups and between corpora: means, intervals and tests.
 
 A test asks whether the group, or the date, of a sample says anything about a feature. P-values come
-from permutations, and the share of false discoveries among all comparisons of a table is limited
-(Benjamini and Hochberg 1995).
+from permutations, and the share of false discoveries among the features found is limited.
 """
 
 import re
@@ -14,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.stats import false_discovery_control, rankdata
+from scipy.stats import rankdata
 
 from nonneg.estimators.inputs import check_none_missing, from_torch
-from nonneg.estimators.permutations import bootstrap_means, permutation_p
+from nonneg.estimators.permutations import adjusted_p, bootstrap_means, permutation_p
 from nonneg.estimators.records import Table, table
 from nonneg.estimators.tables import TabledFeatures, unit_features
 from nonneg.metrics.inputs import FeatureLike, checked_choice, checked_count
@@ -210,7 +209,7 @@ def table_over(
     Returns:
         A row per alive feature and group or period: ``feature``, ``name``, ``group`` or ``period``,
         ``n_samples``, ``mean`` with its interval ``low`` to ``high`` (percentiles of the
-        bootstrap), ``change``, ``p``, ``p_adjusted`` (for all comparisons of the table),
+        bootstrap), ``change``, ``p``, ``p_adjusted`` (see :func:`adjusted_p`),
         ``significant`` and ``direction``. Of groups, ``change`` is the mean in the group minus that
         in all others, and a direction is ``more`` or ``less``. Of dates, ``change`` is how far a
         line fitted to the activations in the order of time rises from the first sample to the last,
@@ -247,8 +246,7 @@ def table_over(
         change = np.broadcast_to(change, sums.shape)
         words = ("fell", "rose")
     p = permutation_p(rows, scores, alpha=alpha, rng=rng)
-    adjusted = false_discovery_control(p, axis=None).reshape(p.shape)
-    p, adjusted = (np.broadcast_to(each, sums.shape) for each in (p, adjusted))
+    p, adjusted = (np.broadcast_to(each, sums.shape) for each in (p, adjusted_p(p)))
     low, high = np.empty(sums.shape), np.empty(sums.shape)
     for number in range(len(sizes)):
         part = sparse.csr_array(rows[groups.numbers == number])
@@ -322,7 +320,7 @@ def table_between(
     n_a = sides[0].shape[0]
     parts = [sparse.csr_array(rows[:n_a]), sparse.csr_array(rows[n_a:])]
     in_a = (np.arange(rows.shape[0]) < n_a).astype(np.float64)[:, None]
-    p = permutation_p(rows, in_a, alpha=alpha, rng=rng)[:, 0]
+    p = permutation_p(rows, in_a, alpha=alpha, rng=rng)
     drawn_a, drawn_b = (bootstrap_means(part, n_bootstrap, rng) for part in parts)
     low, high = np.quantile(drawn_a - drawn_b, [alpha / 2, 1 - alpha / 2], axis=1)
     mean_a, mean_b = (np.asarray(part.sum(axis=0)).ravel() / part.shape[0] for part in parts)
@@ -331,7 +329,7 @@ def table_between(
     )
     columns: dict[str, Any] = {"share_a": share_a, "share_b": share_b}
     columns |= {"mean_a": mean_a, "mean_b": mean_b, "difference": mean_a - mean_b}
-    columns |= {"low": low, "high": high, "p": p, "p_adjusted": false_discovery_control(p)}
+    columns |= {"low": low, "high": high, "p": p[:, 0], "p_adjusted": adjusted_p(p)[:, 0]}
     is_found = columns["p_adjusted"] <= alpha
     columns |= _verdicts(is_found, columns["difference"], ("more in b", "more in a"))
     order = np.lexsort((-np.abs(columns["difference"]), ~is_found))
