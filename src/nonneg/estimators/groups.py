@@ -98,23 +98,17 @@ def _seconds(entries: Any, *, must: bool) -> IntArray | None:  # noqa: ANN401
     """Dates as seconds since 1970 ``(n,)``; None where entries are no dates and need not be."""
     if entries.dtype.kind == "M":
         dates = entries.astype("datetime64[s]")
-    elif entries.dtype.kind in "OUT":
+    else:
         read = [_read_date(entry) for entry in entries.tolist()]
         if not must and sum(one is not None for one in read) <= len(read) / 2:
             return None
         wrong = next((i for i, one in enumerate(read) if one is None), None)
         if wrong is not None:
             raise ValueError(
-                f"groups_or_dates holds {entries[wrong]!r} in place {wrong}, which is no date; "
-                "write dates as 2024-03-31, or set period=None to compare groups"
+                f"groups_or_dates holds {entries.tolist()[wrong]!r} in place {wrong}, which is no "
+                "date; write dates as 2024-03-31, or set period=None to compare groups"
             )
         dates = np.array(read, dtype="datetime64[s]")
-    elif must:
-        raise ValueError(
-            "groups_or_dates holds numbers, not dates; leave period out to compare groups"
-        )
-    else:
-        return None
     missing = np.flatnonzero(np.isnat(dates))
     if len(missing):
         raise ValueError(

@@ -35,8 +35,8 @@ def permutation_p(
 
     A p-value is twice the smaller share of permutations with a sum as large, or as small; the given
     order counts as one. All comparisons have 1,000 permutations. Those that could still be
-    significant after the correction of :func:`adjusted_p` go on until their p-values can be small enough:
-    the fewer they are, the more permutations that takes.
+    significant after the correction of :func:`adjusted_p` go on until their p-values can be small
+    enough: the fewer they are, the more permutations that takes.
 
     Args:
         rows: Features ``(n, d)``.
