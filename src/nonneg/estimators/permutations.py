@@ -16,6 +16,7 @@ from nonneg.metrics.results import BoolArray, FloatArray, IntArray
 
 # All comparisons have so many permutations; those that may yet be significant have more.
 _FIRST_PERMUTATIONS = 1000
+_GROWTH = 8
 # How rare the extreme permutations of a comparison must be, were it significant, to give it up.
 _HOPELESS = 1e-3
 _BLOCK_ENTRIES = 1 << 22
@@ -35,8 +36,8 @@ def permutation_p(
 
     A p-value is twice the smaller share of permutations with a sum as large, or as small; the given
     order counts as one. All comparisons have 1,000 permutations. Those that could still be
-    significant after the correction of :func:`adjusted_p` go on until their p-values can be small
-    enough: the fewer they are, the more permutations that takes.
+    significant after the correction of :func:`adjusted_p` go on until p-values can be small enough
+    for that: the fewer features are found, the more permutations it takes.
 
     Args:
         rows: Features ``(n, d)``.
@@ -65,10 +66,11 @@ def permutation_p(
         n_drawn[is_open] += goal - total
         total = goal
         is_open = _still_open(is_open, np.minimum(n_high, n_low), total, alpha)
+        p: FloatArray = np.minimum(2 * (np.minimum(n_high, n_low) + 1) / (n_drawn + 1), 1)
+        n_found = (adjusted_p(p) <= alpha).any(axis=1).sum()
         # The smallest p-value is 2 / total; half of the limit leaves room for chance.
-        enough = (4 / _limits(is_open, alpha)[is_open]).max(initial=0)
-        goal = min(math.ceil(enough), most)
-    p: FloatArray = np.minimum(2 * (np.minimum(n_high, n_low) + 1) / (n_drawn + 1), 1)
+        enough = 4 * p.size / (alpha * max(n_found, 1)) if is_open.any() else 0
+        goal = min(math.ceil(enough), _GROWTH * total, most)
     return p
 
 
