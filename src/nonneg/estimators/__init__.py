@@ -4,6 +4,7 @@ from nonneg.estimators.cross import CrossNCL
 from nonneg.estimators.description import FeatureDescription
 from nonneg.estimators.graph import GraphNCL
 from nonneg.estimators.groups import table_between, table_over
+from nonneg.estimators.hierarchy import Clusters, Hierarchy
 from nonneg.estimators.ncl import NCL
 from nonneg.estimators.permutations import permutation_p
 from nonneg.estimators.reading import Explanation, Found, SharedFeature, nearest_samples
@@ -12,12 +13,14 @@ from nonneg.estimators.tables import table_of_examples, table_of_features, table
 
 __all__ = [
     "NCL",
+    "Clusters",
     "CrossNCL",
     "Explanation",
     "FeatureDescription",
     "Found",
     "GraphNCL",
     "Records",
+    "Hierarchy",
     "SharedFeature",
     "nearest_samples",
     "permutation_p",
