@@ -30,7 +30,7 @@ LAYERS = [
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
-MAX_FILES = 166
+MAX_FILES = 174
 MAX_LINES = 450
 MAX_IMPORTED_ONCE = 22
 MAX_OF_ONE_NAME = 2

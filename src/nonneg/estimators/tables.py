@@ -1,9 +1,8 @@
 """Tables of features and of samples, to print, to save as csv or to go on with in pandas."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg.estimators.description import check_texts, describe_features
+from nonneg.estimators.description import FeatureDescription, describe_features
 from nonneg.estimators.inputs import from_torch
+from nonneg.estimators.naming import distinct_names
 from nonneg.estimators.records import Table, table
+from nonneg.estimators.tokens import checked_text
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import FeatureLike, checked_count, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
@@ -107,7 +108,7 @@ def table_of_features(
     mean = np.asarray(rows.sum(axis=0)).ravel() / rows.shape[0]
     alive = np.flatnonzero(n_on)
     order = alive[np.argsort(-mean[alive], kind="stable")]
-    called = list(names) or [", ".join(d.words[:_NAME_WORDS]) or d.name for d in found]
+    called = _called(found, names)
     columns: dict[str, Any] = {"feature": order, "name": [called[i] for i in order]}
     if texts is not None:
         columns["words"] = [_words(found[i]) for i in order]
@@ -125,15 +126,19 @@ def table_of_features(
     if texts is None:
         columns["examples"] = [", ".join(map(str, top)) for top in tops]
     else:
-        columns["examples"] = [" · ".join(shortened(texts[i]) for i in top) for top in tops]
+        columns["examples"] = [" · ".join(_lines(texts, top)) for top in tops]
     return table(columns)
 
 
-def _words(description: Any) -> str:  # noqa: ANN401
-    scores = getattr(description, "scores", ())
-    if not scores:
-        return ", ".join(description.words)
-    pairs = zip(description.words, scores, strict=True)
+def _called(found: Sequence[FeatureDescription], names: Sequence[str]) -> list[str]:
+    """The names that features have; for those without, what :func:`describe_features` would say."""
+    first = [", ".join(d.words[:_NAME_WORDS]) or d.name for d in found]
+    first = [known or new for known, new in zip(names or first, first, strict=True)]
+    return distinct_names(first, [d.words[_NAME_WORDS:] for d in found])
+
+
+def _words(description: FeatureDescription) -> str:
+    pairs = zip(description.words, description.scores, strict=True)
     return ", ".join(f"{word} ({score:.2f})" for word, score in pairs)
 
 
@@ -164,6 +169,11 @@ def _listed(
         f"{i} {names[i]} ({v:.2f})" if len(names) and names[i] else f"{i} ({v:.2f})"
         for i, v in pairs[:at_most]
     )
+
+
+def _lines(texts: Sequence[str], numbers: Iterable[int]) -> list[str]:
+    plain = texts.tolist() if hasattr(texts, "tolist") else texts  # a series has names for rows
+    return [shortened(checked_text(plain[i], int(i))) for i in numbers]
 
 
 def shortened(text: str) -> str:
@@ -201,8 +211,7 @@ def table_of_samples(
     order = np.lexsort((-rows.data, sample))
     columns: dict[str, Any] = {"sample": sample[order]}
     if texts is not None:
-        check_texts(texts)
-        columns["text"] = [shortened(texts[i]) for i in sample[order]]
+        columns["text"] = _lines(texts, sample[order])
     features = rows.indices[order]
     columns["feature"] = features
     columns["name"] = [names[i] if len(names) else "" for i in features]
@@ -267,8 +276,7 @@ def table_of_examples(
         "others": others,
     }
     if texts is not None:
-        check_texts(texts)
-        columns["text"] = [shortened(texts[i]) for i in strongest]
+        columns["text"] = _lines(texts, strongest)
     return table(columns)
 
 
@@ -347,22 +355,17 @@ class TabledFeatures:
         other features, and ``text``.
 
         Args:
-            feature: Its number or its name; several features of one name are taken as one, whose
-                activation is the root of the sum of their squares.
+            feature: Its number, its name or words of its name; several features that these stand
+                for are taken as one, whose activation is the root of the sum of their squares.
             X: Vectors ``(n_samples, d)``.
             n: At most so many.
             texts: One per sample.
         """
         check_is_fitted(self)
-        names = self.feature_names_
-        if isinstance(feature, str) and feature and feature not in names:
-            near = get_close_matches(feature, [name for name in names if name], cutoff=0.3)
-            known = f"near are {', '.join(map(repr, near))}" if near else "none is near"
-            raise ValueError(
-                f"no feature is called {feature!r}; {known}; names come from describe(X, texts=…)"
-            )
         numbers = self._numbers(feature)  # type: ignore[attr-defined]
-        return table_of_examples(self._sparse_features(X), numbers, n, texts=texts, names=names)
+        return table_of_examples(
+            self._sparse_features(X), numbers, n, texts=texts, names=self.feature_names_
+        )
 
     def _sparse_features(self, X: ArrayLike) -> sparse.csr_array:
         """What ``transform`` gives, as SciPy CSR whatever ``sparse_output`` is."""
