@@ -132,3 +132,12 @@ def test_bootstrap_means_have_the_mean_and_the_spread_of_theory():
     assert means[0].mean() == pytest.approx(0.2, abs=4 * spread / np.sqrt(4000))
     assert means[0].std() == pytest.approx(spread, rel=0.05)
     np.testing.assert_allclose(means[1], 0.3)
+
+
+def test_intervals_hold_the_mean_as_often_as_they_say():
+    """On for a fifth of 200 samples: 95 of 100 intervals hold the true mean, 0.2 times 0.4."""
+    rng = np.random.default_rng(0)
+    Z = (rng.random((200, 1000)) < 0.2) * rng.beta(2, 3, size=(200, 1000))
+    means = bootstrap_means(sparse.csr_array(Z), 1000, rng)
+    low, high = np.quantile(means, [0.025, 0.975], axis=1)
+    assert 0.92 < ((low <= 0.08) & (high >= 0.08)).mean() < 0.98

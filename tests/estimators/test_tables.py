@@ -153,7 +153,7 @@ def test_the_table_of_features_agrees_with_loops(kind):
             if other != j and lengths > 0:
                 cosines[other] = sum(a * b for a, b in zip(column, others, strict=True)) / lengths
         near = sorted(cosines, key=lambda other: -cosines[other])[:3]
-        assert list(made["nearest"])[i] == ", ".join(
+        assert list(made["nearest"])[i] == " · ".join(
             f"{k} {names[k]} ({cosines[k]:.2f})" for k in near
         )
 
@@ -225,7 +225,7 @@ def test_examples_agree_with_loops(kind):
         others = sorted(
             (j for j in range(9) if j not in (2, 5) and units[i][j] > 0), key=lambda j: -units[i][j]
         )
-        assert shown == ", ".join(f"{j} ({units[i][j]:.2f})" for j in others[:5])
+        assert shown == " · ".join(f"{j} ({units[i][j]:.2f})" for j in others[:5])
 
 
 def test_samples_without_the_feature_are_no_examples():

@@ -165,7 +165,7 @@ def _listed(
 ) -> str:
     """Features with a value above zero, as ``17 refunds (0.42)``."""
     pairs = [(i, v) for i, v in zip(numbers.tolist(), values.tolist(), strict=True) if v > 0]
-    return ", ".join(
+    return " · ".join(
         f"{i} {names[i]} ({v:.2f})" if len(names) and names[i] else f"{i} ({v:.2f})"
         for i, v in pairs[:at_most]
     )
