@@ -27,12 +27,15 @@ Namer = Callable[[Sequence[str], Sequence[str]], str]
 _WORD = re.compile(r"\w\w")
 # Words beyond those of a name, which tell equal names apart.
 _N_FURTHER = 10
-# A feature is mixed where its samples fall into two groups: at least so many samples, each group
-# with so large a share of them and at least so alike inside, and across so much less alike.
+# Words of each group of a mixed feature that the other group must not have.
+_N_COMMON = 5
+# Two groups: at least so many samples, so large a share of them in the smaller group, so alike
+# inside, and so much less alike across, on average and for the sample nearest to both.
 _FEWEST_MIXED = 8
 _SMALLER_GROUP = 0.25
 _ALIKE = 0.15
 _ACROSS = 0.3
+_BETWEEN = 0.4
 _N_ROUNDS = 10
 
 
@@ -85,8 +88,8 @@ def describe_features(
         n_words: Words per feature.
         same_as: For each sample the number of the first one that equals it: equal ones count once,
             with the texts of all. Left out, all samples differ.
-        vectors: Of the samples ``(n, m)``, dense or sparse; without them no feature is called
-            mixed, see :func:`two_groups`.
+        vectors: Of the samples ``(n, m)``, dense or sparse: a feature is mixed where these fall
+            into :func:`two_groups` whose best words differ. Without them none is.
         namer: Gets the words and the texts of a feature, best and strongest first, and gives its
             name; where that is empty, the feature has the name that it would have without.
         tokenize: As in :func:`telling_words`.
@@ -114,10 +117,14 @@ def describe_features(
     groups = [None] * len(top) if vectors is None else _groups(vectors, top)
     n_asked = n_words + _N_FURTHER if n_words else 0
     words, of_groups = _words(top, groups, texts, same_as, n_asked, tokenize)
+    groups = [
+        None if both and _words_in_common(both) else pair
+        for pair, both in zip(groups, of_groups, strict=True)
+    ]
     plain = [] if labels is None else _plain_labels(labels)
     described, further = [], []
     for i, (numbers, pair) in enumerate(zip(top, groups, strict=True)):
-        parts = _parts(words[i], of_groups[i], n_words)
+        parts = _parts(words[i], of_groups[i] if pair else None, n_words)
         said = [", ".join(word for word, _ in part) for part in parts if part]
         if not said and plain:
             said = [_label_name(_mix(plain, group)) for group in pair or [numbers]]
@@ -148,8 +155,8 @@ def two_groups(vectors: FloatArray) -> tuple[IntArray, IntArray] | None:
 
     Samples are divided so that each is more alike to its own group on average. They are two groups
     where each has a quarter of at least eight samples, the mean cosine inside each is 0.15 at
-    least, and that across is at most 0.3 of the smaller one inside. Samples about one thing are
-    nearly as alike across as inside.
+    least, that across is at most 0.3 of the smaller one inside, and no sample is as near to the
+    other group as 0.4 of it. Samples about one thing are nearly as alike across as inside.
 
     Args:
         vectors: Of the samples, less the mean of all samples ``(n, d)``.
@@ -181,7 +188,9 @@ def two_groups(vectors: FloatArray) -> tuple[IntArray, IntArray] | None:
     if min(len(a), len(b)) < max(2, _SMALLER_GROUP * n):
         return None
     inside = min(float(cosine[np.ix_(g, g)].sum()) / (len(g) * (len(g) - 1)) for g in (a, b))
-    if inside < _ALIKE or float(cosine[np.ix_(a, b)].mean()) > _ACROSS * inside:
+    across = cosine[np.ix_(a, b)]
+    nearest = max(across.mean(axis=0).max(), across.mean(axis=1).max())  # of a sample between both
+    if inside < _ALIKE or across.mean() > _ACROSS * inside or nearest > _BETWEEN * inside:
         return None
     return (a, b) if len(a) >= len(b) else (b, a)
 
@@ -206,6 +215,14 @@ def _parts(words: Words, groups: tuple[Words, Words] | None, n_words: int) -> li
         return [words[:n_words]]
     n_second = max(1, n_words // 2)
     return [groups[0][: max(1, n_words - n_second)], groups[1][:n_second]]
+
+
+def _words_in_common(groups: tuple[Words, Words]) -> set[str]:
+    """What both groups are about, by their best words; then they are not unrelated."""
+    first, second = (
+        {word for term, _ in group[:_N_COMMON] for word in term.split(" ")} for group in groups
+    )
+    return first & second
 
 
 def _given_name(namer: Namer, feature: FeatureDescription, texts: Sequence[str] | None) -> str:

@@ -23,16 +23,16 @@ def distinct_names(names: Sequence[str], further: Sequence[Sequence[str]] = ()) 
         ['car, red', 'car, fast', '', 'pie', 'pie (2)']
     """
     longer = list(names)
-    alike: defaultdict[str, list[int]] = defaultdict(list)
+    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for i, name in enumerate(names):
-        alike[name].append(i)
-    for name, numbers in alike.items():
-        if not name or len(numbers) == 1 or not further:
+        alike[tuple(sorted(name.split(", ")))].append(i)  # the same words in another order
+    for numbers in alike.values():
+        if len(numbers) == 1 or not further:
             continue
         n_with = Counter(word for i in numbers for word in further[i])
         for i in numbers:
             own = next((word for word in further[i] if n_with[word] == 1), None)
-            longer[i] = name if own is None else f"{name}, {own}"
+            longer[i] = names[i] if own is None or not names[i] else f"{names[i]}, {own}"
     taken = set(longer)
     seen: set[str] = set()
     for i, name in enumerate(longer):
@@ -68,7 +68,7 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
     """Up to three names, or words of names, that are spelt much like a name.
 
     Example:
-        >>> near_names("crd", ["credit card", "mortgage"])
+        >>> near_names("crd", ["card, bank", "mortgage"])
         ['card']
     """
     known = dict.fromkeys(part for whole in names for part in (whole, *re.findall(r"\w+", whole)))

@@ -100,7 +100,7 @@ def telling_words(
     telling = []
     for which, score in candidates:
         score = counted.coherent(which, score * own[which])
-        order = np.argsort(-score, kind="stable")
+        order = counted.order(which, score)
         words = ((counted.terms[which[i]], float(score[i])) for i in order)
         telling.append(_different(words, n_words))
     return telling
@@ -137,6 +137,8 @@ class _CountedWords:
         self.kept = sparse.csc_array(kept)
         self.weights = weights
         self.worth = np.array([worth(term) for term in terms])
+        self.place = np.empty(len(terms), np.int64)
+        self.place[sorted(range(len(terms)), key=terms.__getitem__)] = np.arange(len(terms))
 
     @classmethod
     def of(
@@ -188,9 +190,13 @@ class _CountedWords:
         if (score[frequent] > 0).any():
             score[~frequent] = 0
         score[~self._stands(which, score)] = 0
-        order = np.argsort(-score, kind="stable")[:_N_CANDIDATES]
+        order = self.order(which, score)[:_N_CANDIDATES]
         order = order[score[order] > 0]
         return which[order], score[order]
+
+    def order(self, which: IntArray, score: FloatArray) -> IntArray:
+        """Positions of the terms, the best first; equals by the alphabet."""
+        return np.lexsort((self.place[which], -score))
 
     def _stands(self, which: IntArray, score: FloatArray) -> NDArray[np.bool_]:
         """The phrases that tell about as much as their words, and the words of no such phrase."""
@@ -201,7 +207,9 @@ class _CountedWords:
         of_word[words] = score[:first]
         parts = self.parts[phrases - n_words]
         is_fixed = self.holding[phrases] >= _FIXED_SHARE * self.holding[parts].min(axis=1)
-        stands = is_fixed & (score[first:] >= _PHRASE_SHARE * of_word[parts].max(axis=1))
+        # A function word beside another makes no phrase: both must tell something.
+        least, best = of_word[parts].min(axis=1), of_word[parts].max(axis=1)
+        stands = is_fixed & (least > 0) & (score[first:] >= _PHRASE_SHARE * best)
         return np.concatenate([~np.isin(words, parts[stands & (score[first:] > 0)]), stands])
 
     def coherent(self, which: IntArray, score: FloatArray) -> FloatArray:
