@@ -100,6 +100,8 @@ def test_anything_else_is_a_group(given, names):
 
 def test_dates_are_groups_if_so_wished():
     assert grouping(["2024-01", "2024-02", "2024-01"], 3, None).when is None
+    months = np.array(["2024-01", "2024-02", "2024-01"], "datetime64[M]")
+    assert grouping(months, 3, None).names == ["2024-01", "2024-02"]
     assert grouping(["2024-01", "2024-02", "2024-01"], 3, "auto").names == ["2024-W01", "2024-W05"]
 
 
@@ -133,6 +135,8 @@ def test_more_that_is_refused():
         table_over(np.ones((600, 2)), np.arange(600))
     with pytest.raises(TypeError, match="must hold a number, a text or a date"):
         table_over(EYE[:2], [{"a": 1}, {"b": 1}])
+    with pytest.raises(TypeError, match="must hold a number, a text or a date"):
+        table_over(EYE[:2], [["a"], ["b"]])
     with pytest.raises(ValueError, match="no feature is on"):
         table_over(np.zeros((4, 2)), [1, 1, 2, 2])
     with pytest.raises(ValueError, match="Z_a has 4 features, Z_b has 3"):

@@ -59,14 +59,18 @@ def grouping(
     if period is not None:
         checked_choice(period, ("auto", *PERIODS), "period")
     given = from_torch(groups_or_dates)
-    entries = np.asarray(given) if hasattr(given, "__array__") else np.array([*given, None])[:-1]
+    entries = np.asarray(given) if hasattr(given, "__array__") else np.fromiter(given, object)
     if entries.ndim != 1 or len(entries) != n_samples:
         raise ValueError(
             f"groups_or_dates has shape {entries.shape} for {n_samples} samples; give one group or "
             "date per sample"
         )
     seconds = None if period is None else _seconds(entries, must=period != "auto")
-    found = _groups(entries.tolist()) if seconds is None else _periods(seconds, str(period))
+    if seconds is None:
+        is_date = entries.dtype.kind == "M"
+        found = _groups((entries.astype(str) if is_date else entries).tolist())
+    else:
+        found = _periods(seconds, str(period))
     if len(found.names) < 2:
         raise ValueError(
             f"all {n_samples} samples are of {found.names[0]}; give at least two groups or periods "
