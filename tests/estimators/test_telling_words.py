@@ -194,6 +194,11 @@ def test_words_that_often_meet_by_accident_are_no_phrase():
     assert "said orbit" in words_only(telling_words(np.arange(10)[None], texts))[0]
 
 
+def test_two_forms_of_one_word_are_no_phrase():
+    texts = ["detector detectors"] * 6 + ["pie"] * 6
+    assert words_only(telling_words(np.arange(6)[None], texts)) == [("detector",)]
+
+
 def test_function_words_are_left_out_even_where_they_are_frequent():
     texts = ["how do I dance", "how would you dance", "how don't they dance"] * 3
     texts += ["pay the bill", "the fire started"] * 5

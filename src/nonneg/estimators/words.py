@@ -278,7 +278,10 @@ def _phrase_codes(
         distinct, at = np.unique(np.concatenate(those), return_inverse=True)
         counts = np.bincount(at.ravel(), weight, minlength=len(distinct))
         kept.append(distinct[counts >= max(2, n / 10)])
-    return np.unique(np.concatenate(kept))
+    found: IntArray = np.unique(np.concatenate(kept))
+    pairs = (divmod(code, n_words) for code in found.tolist())
+    differ = np.array([not _is_same(words[a], words[b]) for a, b in pairs], bool)
+    return np.asarray(found[differ], np.int64)
 
 
 def _holds(rows: list[IntArray], n_words: int, codes: IntArray) -> sparse.csr_array:
