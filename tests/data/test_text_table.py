@@ -160,11 +160,11 @@ def test_what_is_wrong_in_jsonl(tmp_path, lines, sentence):
 
 def test_files_that_cannot_be_read(tmp_path):
     written(tmp_path / "t.csv", [("id", "body"), (1, "a")])
-    with pytest.raises(ValueError, match="has the columns id, body; name the one .* with --text"):
+    with pytest.raises(ValueError, match=r"has the columns id, body; name the one .* with --text"):
         read_table(tmp_path / "t.csv")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_table(tmp_path / "u.csv", text="body")
-    with pytest.raises(IsADirectoryError, match="is a folder; give a .csv"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder; give a \.csv"):
         read_table(tmp_path, text="body")
     (tmp_path / "t.docx").write_text("a")
     with pytest.raises(ValueError, match=r"cannot read texts from .*; give a \.csv"):
