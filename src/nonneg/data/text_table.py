@@ -90,8 +90,8 @@ def read_table(
     """The texts of a file, with the labels and dates of their records.
 
     A csv or tsv file has a header and may have quoted line ends, a jsonl file one object per line,
-    a txt file one text per line. All but parquet may be packed with gzip. The file is read once
-    from end to end; a packed or parquet one is then unpacked into a temporary file.
+    a txt file one text per line. The file is read once from end to end; texts of a parquet file, or
+    of one packed with gzip, are written to a temporary file.
 
     Args:
         path: Ends in ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``, ``.txt``, or one and ``.gz``.
@@ -111,10 +111,17 @@ def read_table(
         raise ValueError(f"cannot read texts from {path}; give a {TABLE_KINDS} file")
     columns = Columns(text, label, date)
     if _ending(path) == ".txt" and any(columns):
-        name = next(filter(None, columns))
-        raise ValueError(f"{path} has one text per line and no column {name!r}; leave it out")
+        wrong = next(filter(None, columns))
+        raise ValueError(f"{path} has one text per line and no column {wrong!r}; leave it out")
     state = path.stat()
     return _scanned(path, columns, (state.st_size, state.st_mtime_ns, state.st_ino))
+
+
+class MissingColumnError(ValueError):
+    """A table lacks a column; the second argument says which: text, label or date."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class _Record(NamedTuple):
@@ -254,12 +261,8 @@ class _Delimited:
         self._begin, self._line = lines.offset, lines.number
         if not self._header:
             raise ValueError(f"{path} is empty; give a header and one record per text")
-        self._places = [self._place(name) for name in _asked(path, columns, self._header)]
-
-    def _place(self, name: str | None) -> int | None:
-        if name is not None and self._header.count(name) > 1:
-            raise ValueError(f"{self._path} has several columns {name!r}; give each its own name")
-        return None if name is None else self._header.index(name)
+        names = _asked(path, columns, self._header)
+        self._places = [None if name is None else self._header.index(name) for name in names]
 
     def _rows(self, lines: _Lines) -> Iterator[tuple[int, list[str]]]:
         """Each record that is not blank, with the number of its first line."""
@@ -391,11 +394,7 @@ def _parquet_records(path: Path, columns: Columns) -> Iterator[_Record]:
 
 
 def _asked(where: str | Path, columns: Columns, there: list[str]) -> Columns:
-    """The columns, all of which are there.
-
-    Raises:
-        ValueError: One is not, or none was named for the texts; with those that are there.
-    """
+    """The columns, all of which are there; an error names those that are."""
     known = ", ".join(there) or "none"
     if columns.text is None:
         raise ValueError(
@@ -403,7 +402,10 @@ def _asked(where: str | Path, columns: Columns, there: list[str]) -> Columns:
         )
     for option, name in columns._asdict().items():
         if name is not None and name not in there:
-            raise ValueError(f"{where} has no column {name!r} for --{option}; it has: {known}")
+            said = f"{where} has no column {name!r} for --{option}; it has: {known}"
+            raise MissingColumnError(said, option)
+        if name is not None and there.count(name) > 1:
+            raise ValueError(f"{where} has several columns {name!r}; give each its own name")
     return columns
 
 
@@ -440,8 +442,9 @@ def _day(value: Any, place: str, name: str) -> int:  # noqa: ANN401
 
 def _in_order(numbers: "array[int]", known: dict[str, int]) -> tuple[Tensor, tuple[str, ...]]:
     """Class numbers in the order of the names, whole numbers by size, and the names."""
-    are_numbers = all(name.isdecimal() for name in known)
-    names = sorted(known, key=(lambda name: (int(name), name)) if are_numbers else None)
+    names = sorted(known)
+    if all(name.isdecimal() for name in names):
+        names.sort(key=int)
     rank = np.empty(len(known), dtype=np.int64)
     rank[[known[name] for name in names]] = np.arange(len(known))
     return torch.from_numpy(rank[np.array(numbers, dtype=np.int64)]), tuple(names)

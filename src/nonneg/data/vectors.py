@@ -1,7 +1,7 @@
 """A user's vectors, from npy (memory-mapped where large), npz (also sparse) and parquet."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -184,6 +184,8 @@ class VectorData:
         labels: int64 ``(n,)``.
         name: What to call it in tables.
         class_names: One for each class number.
+        texts: What the vectors are of, one each.
+        dates: Their days, datetime64[D] ``(n,)``.
 
     Example:
         >>> data = VectorData(sparse.csr_array(np.eye(3)))
@@ -195,6 +197,8 @@ class VectorData:
     labels: Tensor | None = None
     name: str = "vectors"
     class_names: tuple[str, ...] = field(default=())
+    texts: Sequence[str] | None = None
+    dates: NDArray[np.datetime64] | None = None
 
     @property
     def sample_shape(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from nonneg.evaluation.readability import why_too_few
 from nonneg.metrics.figures import MIN_ACTIVE, figure_kind
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.runs.record import is_fitted
+from nonneg.runs.text_fits import name_features
 from nonneg.runs.vector_fits import VectorExperiment, check_pairs, learnt_from, vector_sets
 from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
 
@@ -90,10 +91,12 @@ def fit_run(
                 ncl.fit(given.vectors, given.y, graph=given.graph, index_pairs=given.index_pairs)
             seconds = round(time.perf_counter() - began, 3)
             features = _some_features(ncl, train if test is None else test)
+            nameless = name_features(ncl, train)
         folder.write_history(_history(ncl, n_train, seconds))
         ncl.save(folder.path)
     warned = (f"warning: {warning.message}" for warning in said)
     notes = (*given.notes, *warned, *_note_on_purity(experiment, test, features))
+    notes += () if nameless is None else (nameless,)
     return FittedRun(
         folder.path,
         ncl,
