@@ -406,8 +406,8 @@ def _note_on_empty(files: VectorFiles) -> str:
         return ""
     table = files.texts.read_texts()
     n = int(table.is_empty.sum())
-    verb = "text is" if n == 1 else "texts are"
-    return f"{n:,} of {len(table):,} {verb} empty: kept, with no feature on" if n else ""
+    verb = "is" if n == 1 else "are"
+    return f"{n:,} of {len(table):,} texts {verb} empty: kept, with no feature on" if n else ""
 
 
 def _note_on_left_out(what: str, n: int, of: int) -> str:
