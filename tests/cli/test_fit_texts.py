@@ -205,10 +205,18 @@ def test_vectors_that_exist_are_taken(nonneg, place, tmp_path, loaded):
     assert re.search(r"v\.npy has 239 rows for the 240 texts of .*reviews\.csv", ended.stderr)
 
 
-def test_a_changed_table_is_not_measured_on(nonneg, place, tmp_path):
+def test_lost_vectors_are_made_anew_and_a_changed_table_is_not_measured_on(nonneg, place, tmp_path):
     table = write_table(tmp_path / "t.csv", ROWS)
     given = [*COLUMNS, "--encoder", place / "model", *QUICK, "--no-page", "--out", tmp_path / "run"]
     assert nonneg("fit", table, *given).returncode == 0
+    (vectors,) = (tmp_path / "text-vectors").glob("*.npy")
+    content = vectors.read_bytes()
+    vectors.unlink()
+    ended = nonneg("evaluate", tmp_path / "run")
+    assert "are gone" in ended.stderr
+    assert "command of this run again, which makes them anew" in ended.stderr
+    assert "already done" in nonneg("fit", table, *given).stdout
+    assert vectors.read_bytes() == content
     write_table(table, ROWS[1:])
     ended = nonneg("evaluate", tmp_path / "run")
     assert "t.csv has changed since the run was fitted to it" in ended.stderr

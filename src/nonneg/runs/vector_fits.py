@@ -97,6 +97,11 @@ class VectorFiles(Settings):
 
     def check_unchanged(self) -> None:
         """Raise an error for the first file that is missing or has changed."""
+        if self.texts is not None and not Path(self.vectors).is_file():
+            raise FileNotFoundError(
+                f"the vectors of {self.texts.table} are gone ({self.vectors}); give the nonneg fit "
+                "command of this run again, which makes them anew"
+            )
         known = {_whole(getattr(self, key), key): digest for key, digest in self.digests.items()}
         if self.texts is not None:
             check_is_file(Path(self.texts.table), TABLE_KINDS)
