@@ -1,6 +1,7 @@
 """From a table of texts to features, names and a page, in one command; what follows knows them."""
 
 import csv
+import gzip
 import json
 import re
 
@@ -255,10 +256,10 @@ def test_texts_need_a_run_on_texts(nonneg, tmp_path):
 
 def test_texts_of_one_per_line(nonneg, place, tmp_path):
     (tmp_path / "t.txt").write_text("\n".join(TEXTS))
-    given = ["--encoder", place / "model", *QUICK, "--out", tmp_path / "run"]
-    ended = nonneg("fit", tmp_path / "t.txt", *given)
+    (tmp_path / "t.txt.gz").write_bytes(gzip.compress((tmp_path / "t.txt").read_bytes()))
+    ended = nonneg("fit", "t.txt.gz", "--encoder", place / "model", *QUICK, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert page(tmp_path / "run" / "atlas.html")["class_names"] == []
+    assert page(tmp_path / "runs" / "t" / "atlas.html")["class_names"] == []
 
 
 def test_the_demo_of_texts(nonneg, tmp_path):

@@ -92,6 +92,9 @@ def test_an_encoder_may_be_named_beside_vectors(place, monkeypatch):
     found = embedded_table(files, place / "t.jsonl", run=run.folder)
     np.testing.assert_array_equal(found.vectors, np.load(place / "v.npy"))
     assert all(one.local for one in loaded)
+    np.save(place / "v.npy", np.ones((len(TEXTS), 5)))
+    with pytest.raises(ValueError, match=r"has 5 columns, but .*model gives 16; name the encoder"):
+        fitted(place, encoder=place / "model", out="other")
 
 
 def test_a_model_of_the_hub_is_known_by_its_files(place, monkeypatch):

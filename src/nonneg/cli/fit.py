@@ -126,7 +126,7 @@ def fit(
             "--test names other vectors to measure on, --test-share keeps a part of X for that; "
             "leave one of them out"
         )
-    out = out or Path("runs") / source.name.removesuffix(".gz").removesuffix(source.suffix)
+    out = out or Path("runs") / Path(source.name.removesuffix(".gz")).stem
     default_share = 0.0 if test else 0.1
     kept = default_share if test_share is None else test_share
     chosen = [*(set_ or []), *([] if pairs is None else [f"pairs={pairs}"])]
@@ -153,7 +153,7 @@ def fit(
         console.print(f"already done: {run.folder}", highlight=False, soft_wrap=True)
     if has_texts:
         write_outputs(console, run, with_page=page)
-    for command in _next_commands(run, source, has_texts):
+    for command in _next_commands(run, vectors or source, has_texts):
         console.print(f"next: {escape(command)}", highlight=False, soft_wrap=True)
 
 
@@ -234,7 +234,8 @@ def _table(run: "FittedRun", test: Path | None) -> Table:
 
 
 def _next_commands(run: "FittedRun", source: Path, has_texts: bool) -> list[str]:
-    commands = [f"nonneg embed {run.folder} {source} --out {source.stem}-features.npz"]
+    name = Path(source.name.removesuffix(".gz")).stem
+    commands = [f"nonneg embed {run.folder} {source} --out {name}-features.npz"]
     if run.n_test:
         report = [] if has_texts else [f"nonneg report {run.folder}"]
         commands = [f"nonneg evaluate {run.folder}", *report, *commands]

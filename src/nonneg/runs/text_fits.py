@@ -60,7 +60,12 @@ def text_files(
         facts = TextEncoder(encoder).facts
     files = VectorFiles.at(vectors=vectors, **others)
     source = TextFile.at(table, **columns, encoder=facts)
-    of_texts(read_vectors(files.vectors, column=files.column), found)
+    (width,) = of_texts(read_vectors(files.vectors, column=files.column), found).sample_shape
+    if facts is not None and facts.width != width:
+        raise ValueError(
+            f"{files.vectors} has {width} columns, but {facts.name} gives {facts.width}; name the "
+            "encoder that made the vectors, or leave it out"
+        )
     return files.model_copy(update={"texts": source})
 
 
