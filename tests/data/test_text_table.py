@@ -223,3 +223,14 @@ def test_texts_stay_in_their_file(tmp_path):
 @pytest.mark.slow
 def test_texts_of_a_large_file_stay_there(tmp_path):
     check_memory(tmp_path / "t.csv", 80_000)
+
+
+def test_texts_of_other_types_of_parquet(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    words = ["tea", "ale", None, "tea"]
+    for kind in (arrow.large_string(), arrow.dictionary(arrow.int32(), arrow.string())):
+        path = tmp_path / f"{len(str(kind))}.parquet"
+        parquet.write_table(arrow.table({"body": arrow.array(words, kind)}), path)
+        assert list(read_table(path, text="body").texts) == ["tea", "ale", "", "tea"]

@@ -90,6 +90,8 @@ def embed_run(
                 f"give a {KINDS} file"
             )
         if are_texts(source, text):
+            if not writes:  # one process embeds
+                return Embedded(out, 0, 0, is_sparse=False, note=None)
             vectors = _embedded(run, source, text, encoder, watch)
         else:
             vectors = read_vectors(source, column=column)
