@@ -73,6 +73,11 @@ def test_the_command_says_what_it_did(said, run):
         rf"the atlas \([\d.]+ MB, 240 texts\): {run.relative_to(run.parents[1])}", said
     )
     assert "next: nonneg evaluate runs/reviews" in said
+    with (run / "features.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert {row["name"] for row in table} <= {*names, ""}
+    assert {row["label"] for row in table} <= {*THINGS, ""}
+    assert {text for row in table for text in row["examples"].split(" · ")} <= set(TEXTS)
 
 
 def test_the_run_knows_its_texts_and_its_encoder(run, place):
@@ -120,11 +125,13 @@ def test_the_page_shows_all_texts_with_labels(run):
 
 def test_the_same_command_again_only_reads(nonneg, place, run, loaded):
     given = ["fit", "reviews.csv", *COLUMNS, "--encoder", "model", *QUICK, "--out", "runs/reviews"]
-    (run / "atlas.html").unlink()
+    for name in ("atlas.html", "features.csv"):
+        (run / name).unlink()
     ended = nonneg(*given, cwd=place)
     assert ended.returncode == 0, ended.stderr
     assert "already done: runs/reviews" in ended.stdout
     assert (run / "atlas.html").exists()
+    assert (run / "features.csv").exists()
     assert loaded == []
     ended = nonneg(*given, cwd=place)
     assert "the atlas" not in ended.stdout

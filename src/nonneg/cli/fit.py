@@ -105,7 +105,8 @@ def fit(
     """Learn sparse, readable features of texts or vectors, and leave them in a run folder.
 
     Texts are embedded first; their vectors are kept beside the run, and embedding goes on where it
-    was interrupted. Features are then named by their words, and the atlas of all texts is written.
+    was interrupted. Features are then named by their words: features.csv lists them, and atlas.html
+    shows them with all texts.
 
     evaluate, compare, report and embed work on it as on a trained run; nonneg.NCL.load reads it in
     Python. A large npy file is mapped, not read; with --test, or --test-share 0, no part of it is
@@ -192,8 +193,14 @@ def _embedded(console: Console, source: Path, out: Path, **given: Any) -> "Vecto
 
 
 def write_outputs(console: Console, run: "FittedRun", *, with_page: bool = True) -> None:
-    """Print the strongest features of a run on texts, and write its page where it is not there."""
+    """Print the strongest features of a run on texts; write table and page where they are not."""
+    from nonneg.runs.fitting import FEATURES_FILE, write_features_table
+
     console.print(_strongest(run))
+    table = run.folder / FEATURES_FILE
+    if run.is_new or not table.exists():
+        write_features_table(run)
+        console.print(f"all features: {table}", highlight=False, soft_wrap=True)
     path = run.folder / "atlas.html"
     if with_page and (run.is_new or not path.exists()):
         # Imported on use: a run without a page needs none of it.

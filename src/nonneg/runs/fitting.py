@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from nonneg import metrics
 from nonneg.data.dataset import Data, permutation
 from nonneg.evaluation.readability import why_too_few
+from nonneg.io import write_bytes
 from nonneg.metrics.figures import MIN_ACTIVE, figure_kind
 from nonneg.metrics.inputs import FeatureLike
-from nonneg.runs.record import is_fitted
-from nonneg.runs.text_fits import name_features
+from nonneg.runs.record import is_fitted, read_run, run_data
+from nonneg.runs.text_fits import name_features, rows_of_texts
 from nonneg.runs.vector_fits import VectorExperiment, check_pairs, learnt_from, vector_sets
 from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from nonneg.estimators.ncl import NCL
 
 
+FEATURES_FILE = "features.csv"
 _MOST_MEASURED = 5000
 
 
@@ -107,6 +109,15 @@ def fit_run(
         seconds=seconds,
         notes=notes,
     )
+
+
+def write_features_table(run: FittedRun) -> Path:
+    """Write ``features.csv`` of a run on texts, see :meth:`nonneg.NCL.features_table`."""
+    _, shown = run_data(read_run(run.folder), split="all")
+    path = run.folder / FEATURES_FILE
+    table: Any = run.ncl.features_table(*rows_of_texts(shown))
+    write_bytes(path, table.to_csv().encode())
+    return path
 
 
 @contextmanager

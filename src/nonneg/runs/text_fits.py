@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nonneg.data.dataset import Data, permutation, whole_of
+import torch
+
+from nonneg.data.dataset import Data, Subset, permutation, whole_of
 from nonneg.data.text_table import MissingColumnError, TextTable, is_table, read_table
 from nonneg.data.vectors import VectorData, read_vectors
 from nonneg.runs.vector_fits import TextFile, VectorFiles, of_texts
@@ -141,23 +143,34 @@ def name_features(ncl: "NCL", data: Data) -> str | None:
     if not isinstance(whole, VectorData) or whole.texts is None:
         return None
     rows = permutation(len(whole), seed=0)[:_MOST_DESCRIBED].sort().values
-    labels: list[Any] | None = None
-    if whole.labels is not None:
-        names: list[Any] = list(whole.class_names)
-        if names and all(name.isdecimal() for name in names):
-            names = list(map(int, names))  # names of features then say that they are labels
-        numbers = whole.labels[rows].tolist()
-        labels = [names[number] for number in numbers] if names else numbers
-    texts = [whole.texts[row] for row in rows.tolist()]
+    X, texts, labels = rows_of_texts(Subset(whole, rows))
     is_sparse = ncl.sparse_output
     ncl.sparse_output = True  # of many texts the dense features would not fit into memory
     try:
-        ncl.describe(whole.vectors[rows.numpy()], texts=texts, labels=labels)
+        ncl.describe(X, texts=texts, labels=labels)
     except ValueError as error:
         return f"features have no names: {error}"
     finally:
         ncl.sparse_output = is_sparse
     return None
+
+
+def rows_of_texts(data: Data) -> tuple[Any, list[str], list[Any] | None]:
+    """Vectors ``(n, d)``, texts and labels of a set of texts, or of a part of one."""
+    whole = whole_of(data)
+    assert isinstance(whole, VectorData)
+    assert whole.texts is not None
+    rows = data.indices if isinstance(data, Subset) else torch.arange(len(data))
+    texts = [whole.texts[row] for row in rows.tolist()]
+    if whole.labels is None:
+        return whole.vectors[rows.numpy()], texts, None
+    labels: list[Any] = whole.labels[rows].tolist()
+    names: list[Any] = list(whole.class_names)
+    if names and all(name.isdecimal() for name in names):
+        names = list(map(int, names))  # names of features then say that they are labels
+    if names:
+        labels = [names[number] for number in labels]
+    return whole.vectors[rows.numpy()], texts, labels
 
 
 def _beside(run: str | Path) -> Path:
