@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +231,10 @@ def _names(
 ) -> list[str]:
     """The given names, else by words where there are texts, else by classes, else none."""
     if atlas.names is not None:
-        return list(atlas.names)
+        if all(atlas.names):
+            return list(atlas.names)
+        suggested = _names(replace(atlas, names=None), shown, facts, captions)
+        return [name or other for name, other in zip(atlas.names, suggested, strict=True)]
     if captions is not None and captions.samples.texts is not None:
         return captions.names(facts)
     return _names_of(atlas.samples, shown, facts)
