@@ -59,12 +59,16 @@ def test_random_clusters_have_no_ami_though_their_v_measure_rises_with_their_num
     few, many = (metrics.cluster_agreement(labels, rng.integers(k, size=200)) for k in (4, 60))
     assert abs(few.ami) < 0.05
     assert abs(many.ami) < 0.05
-    assert many.v_measure > few.v_measure + 0.2
+    assert many.v_measure > few.v_measure + 0.15
 
 
 def test_order_and_numbers_do_not_matter():
     rng = np.random.default_rng(0)
-    labels, clusters, order = rng.integers(3, size=40), rng.integers(5, size=40), rng.permutation(40)
+    labels, clusters, order = (
+        rng.integers(3, size=40),
+        rng.integers(5, size=40),
+        rng.permutation(40),
+    )
     expected = metrics.cluster_agreement(labels, clusters)
     found = metrics.cluster_agreement(labels[order], np.array([3, 9, 0, 4, 1])[clusters[order]])
     assert found.ami == pytest.approx(expected.ami)

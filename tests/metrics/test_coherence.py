@@ -99,13 +99,13 @@ def test_what_must_not_matter_to_npmi_does_not():
 
 def test_a_phrase_counts_as_its_words_and_only_the_first_words_count():
     texts = ["aa bb", "aa bb", "cc", "cc dd"]
-    assert metrics.npmi_coherence([["aa bb", "cc"]], texts, n_words=2).value == 1
+    assert metrics.npmi_coherence([["aa bb", "cc"]], texts, n_words=2).value == pytest.approx(1)
     assert metrics.npmi_coherence([["aa", "bb", "cc"]], texts).value < 0
 
 
 def test_a_tokenizer_of_ones_own_cuts_texts_and_words():
     found = metrics.npmi_coherence([["a", "b"]], ["a b", "a b", "c"], tokenize=str.split)
-    assert found.value == 1
+    assert found.value == pytest.approx(1)
     assert metrics.npmi_coherence([["a", "b"]], ["a b", "c"]).averaged_over == 0
 
 
@@ -114,9 +114,10 @@ def test_npmi_is_that_of_gensim(window):
     models = pytest.importorskip("gensim.models", reason="gensim is not installed")
     corpora = pytest.importorskip("gensim.corpora", reason="gensim is not installed")
     rng = np.random.default_rng(0)
-    words = [f"w{number:02}" for number in range(30)]
+    words = [f"w{number:02}" for number in range(34)]
+    # No word twice in a text: gensim 4.4 forgets a word that leaves a window which holds it still.
     texts = [
-        list(rng.choice(words[10 * kind :][:14], rng.integers(3, 30)))
+        list(rng.choice(words[10 * kind :][:14], rng.integers(3, 14), replace=False))
         for kind in rng.integers(3, size=60)
     ]
     topics = [list(rng.choice(words, 6, replace=False)) for _ in range(8)]
@@ -144,9 +145,7 @@ def test_embedding_coherence_is_that_of_loops():
     expected = []
     for own in words[:2]:
         pairs = [(vectors[a], vectors[b]) for a, b in combinations(own, 2) if "zz" not in (a, b)]
-        cosines = [
-            sum(a * b) / math.sqrt(sum(a * a)) / math.sqrt(sum(b * b)) for a, b in pairs
-        ]
+        cosines = [sum(a * b) / math.sqrt(sum(a * a)) / math.sqrt(sum(b * b)) for a, b in pairs]
         expected.append(sum(cosines) / len(cosines))
     np.testing.assert_allclose(found.per_feature, [*expected, np.nan], atol=1e-12)
     assert (found.n_unseen, found.averaged_over) == (1, 2)

@@ -99,7 +99,7 @@ __all__ = [
     "select",
     "sepin",
     "sparsity",
-    "topic_diversity",
     "top_purity",
+    "topic_diversity",
     "word_embedding_coherence",
 ]

@@ -100,13 +100,13 @@ def npmi_coherence(
     together = [np.zeros((len(topic), len(topic))) for topic in topics]
     n_seen = np.zeros(len(numbers))
     n_counted = 0
-    for part in _occurrences(map(cut, texts), numbers, window):
+    for part in _occurrences(map(cut, texts), numbers, window) if numbers else ():
         n_counted += part.shape[0]
         n_seen += np.asarray(part.sum(axis=0)).ravel()
         for topic, counts in zip(topics, together, strict=True):
             own = part[:, topic]
             counts += (own.T @ own).toarray()
-    per_feature = np.array([_mean_npmi(counts / n_counted, epsilon) for counts in together])
+    per_feature = np.array([_mean_npmi(counts / max(n_counted, 1), epsilon) for counts in together])
     return _coherence(per_feature, int((n_seen == 0).sum()))
 
 
@@ -140,7 +140,10 @@ def word_embedding_coherence(
     known = different
     if isinstance(vectors, Mapping):
         known = [word for word in different if word in vectors]
-        rows = np.array([np.asarray(vectors[word], dtype=np.float64) for word in known])
+        found = [np.asarray(vectors[word], dtype=np.float64) for word in known]
+        if len({vector.shape for vector in found}) > 1:
+            raise ValueError("vectors holds vectors of different lengths; give all of one model")
+        rows = np.array(found)
     else:
         rows = np.asarray(vectors(different) if different else [], dtype=np.float64)
     if known and (rows.ndim != 2 or len(rows) != len(known)):
