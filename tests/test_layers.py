@@ -32,7 +32,7 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 MAX_FILES = 165
 MAX_LINES = 450
-MAX_IMPORTED_ONCE = 20
+MAX_IMPORTED_ONCE = 22
 MAX_OF_ONE_NAME = 2
 
 
@@ -124,7 +124,7 @@ def test_a_fit_passes_few_modules():
     X = np.random.default_rng(0).normal(size=(300, 20))
     ncl = nonneg.NCL(n_components=32, max_steps=20, random_state=0)
     passed = modules_passed(lambda: ncl.fit(X))
-    assert len(passed) <= 21, passed
+    assert len(passed) <= 23, passed
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_a_step_of_training_passes_few_modules(run):
 def test_an_evaluation_passes_few_modules(run):
     only = ["properties", "probe", "neighbours"]
     passed = modules_passed(lambda: evaluate_run(run[0], only=only))
-    assert len(passed) <= 35, passed
+    assert len(passed) <= 36, passed
 
 
 def test_the_method_is_short():

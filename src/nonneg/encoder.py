@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from nonneg import backbones
 from nonneg.data.dataset import Samples, as_data
+from nonneg.head.curation import Curation
 from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import Gate, GateSettings, ProjectorSettings, projector
 from nonneg.inference import evaluation_mode
@@ -113,6 +114,7 @@ class Encoder(nn.Module):
         self.nonnegative = NonNegative(
             settings.nonnegative, threshold=settings.threshold, max_active=settings.max_active
         )
+        self.curation = Curation()
         self.gate: Gate | None = None
         if settings.gate is not None:
             self.gate = Gate(self.hidden_size, settings.projector.n_features, settings.gate)
@@ -145,14 +147,13 @@ class Encoder(nn.Module):
         features = self.nonnegative(scores)
         if self.gate is not None:
             features = features * self.gate(read)
-        return Encoded(hidden, scores, features)
+        return Encoded(hidden, scores, self.curation.applied(features))
 
     def hidden(self, inputs: Tensor) -> Tensor:
         """Only the backbone's output ``(n, h)`` of a batch, with gradient."""
         if self.settings.backbone is not None:  # what a user's own module reads, it knows itself
             self.check_shape(tuple(inputs.shape[1:]))
-        hidden: Tensor = self.backbone(self._scaled_inputs(inputs))
-        return hidden
+        return self.backbone(self._scaled_inputs(inputs))  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def encode(
@@ -190,6 +191,7 @@ class Encoder(nn.Module):
         last.weight = nn.Parameter(last.weight.detach()[numbers].clone())
         last.bias = nn.Parameter(last.bias.detach()[numbers].clone())
         last.out_features = len(numbers)
+        self.curation = self.curation.kept(numbers.tolist())
         projector = self.settings.projector.model_copy(update={"n_features": len(numbers)})
         self.settings = self.settings.model_copy(update={"projector": projector})
 
@@ -221,6 +223,7 @@ class Encoder(nn.Module):
             "nonneg": "encoder",
             "sample_shape": self.sample_shape,
             "settings": settings.model_dump(mode="json"),
+            **({"curation": self.curation.model_dump(mode="json")} if self.curation else {}),
         }
         # The settings last: a folder that has them has the weights too.
         write_tensors(Path(folder) / WEIGHTS_FILE, self.state_dict())
@@ -237,7 +240,7 @@ class Encoder(nn.Module):
                 describe.
         """
         folder = Path(folder)
-        settings, sample_shape = _read_config(folder)
+        settings, sample_shape, curation = _read_config(folder)
         if backbone is not None:
             settings = settings.model_copy(update={"backbone": None})
         if settings.backbone is None and backbone is None:
@@ -248,6 +251,7 @@ class Encoder(nn.Module):
         with torch.random.fork_rng(devices=[]):  # first weights are drawn, and replaced
             encoder = cls(settings, sample_shape, backbone=backbone)
         _fill(encoder, folder, is_own=backbone is not None)
+        encoder.curation = curation
         return encoder.eval()
 
     def _scaled_inputs(self, inputs: Tensor) -> Tensor:
@@ -279,8 +283,8 @@ def _per_channel(values: tuple[float, ...]) -> Tensor:
     return torch.tensor(values).view(-1, 1, 1)  # (c, 1, 1)
 
 
-def _read_config(folder: Path) -> tuple[EncoderSettings, tuple[int, ...]]:
-    """The settings and the sample shape of the encoder in a folder."""
+def _read_config(folder: Path) -> tuple[EncoderSettings, tuple[int, ...], Curation]:
+    """The settings, the sample shape and the curation of the encoder in a folder."""
     _check_there(folder, CONFIG_FILE)
     path = folder / CONFIG_FILE
     config = read_json(path, remedy=_REMEDY)
@@ -293,10 +297,11 @@ def _read_config(folder: Path) -> tuple[EncoderSettings, tuple[int, ...]]:
         raise ValueError(f"{path} lacks the settings of the encoder; {_REMEDY}")
     try:
         found = EncoderSettings.read(settings)
+        curation = Curation.of(config.get("curation"), found.projector.n_features)
     except ValueError as error:
         raise ValueError(f"{path} does not describe an encoder: {error}; {_REMEDY}") from error
     _check_there(folder, WEIGHTS_FILE)
-    return found, tuple(shape)
+    return found, tuple(shape), curation
 
 
 def _fill(encoder: Encoder, folder: Path, *, is_own: bool) -> None:

@@ -272,7 +272,7 @@ class CrossNCL(ReadableSides, FittedFeatures):
         self.encoder_x_, self.encoder_y_ = x_side.encoder, y_side.encoder
         self.expected_activation_ = (x_side.expected_activation + y_side.expected_activation) / 2
         self.n_alive_ = int((x_side.alive & y_side.alive).sum())
-        self.feature_names_: list[str] = []
+        self._forget_names()
         warn_of_dead(self.n_alive_, len(x_side.alive))
         return self
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg.backbones.simple import Frozen
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
 from nonneg.estimators.axes import Projection
+from nonneg.estimators.curating import CuratedFeatures
 from nonneg.estimators.fit import Record
 from nonneg.estimators.growing import COVERAGE_FILE, Coverage
 from nonneg.estimators.inputs import tiles
@@ -121,6 +122,8 @@ def write_fitted(folder: Path, estimator: Any) -> None:  # noqa: ANN401
         "n_alive": estimator.n_alive_,
         "feature_names": estimator.feature_names_,
     }
+    if estimator.renamed_before_:
+        facts["renamed_before"] = {str(n): name for n, name in estimator.renamed_before_.items()}
     if hasattr(estimator, "feature_names_in_"):
         facts["feature_names_in"] = estimator.feature_names_in_.tolist()
     write_json(path, {**config, ESTIMATOR: facts})
@@ -167,6 +170,8 @@ def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  #
     estimator.expected_activation_ = np.array(facts["expected_activation"])
     estimator.n_alive_ = facts["n_alive"]
     estimator.feature_names_ = facts["feature_names"]
+    renamed = facts.get("renamed_before", {})
+    estimator.renamed_before_ = {int(number): name for number, name in renamed.items()}
     if COVERAGE_FILE in facts.get("files", {}):
         estimator.coverage_ = Coverage.read(folder)
     if "feature_names_in" in facts:
@@ -240,7 +245,12 @@ def features_of(
     return sparse.vstack(parts, format="csr") if sparse_output else dense
 
 
-class FittedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class FittedFeatures(
+    CuratedFeatures,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """A scikit-learn transformer made of encoders: what follows from what ``fit`` leaves behind."""
 
     _encoder_folders: ClassVar[dict[str, str]]

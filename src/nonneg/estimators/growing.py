@@ -109,7 +109,7 @@ def _parts(
                 centred.double().square().sum(dim=1).cpu(),
                 (centred @ (projection.axes / scales)).cpu(),
                 encoded.hidden.cpu(),
-                encoded.features.cpu(),
+                encoder.nonnegative(encoded.scores).cpu(),  # as learnt, before any curation
             )
 
 
@@ -313,6 +313,7 @@ class GrowableFeatures:
     coverage_: Coverage
     expected_activation_: FloatArray
     feature_names_: list[str]
+    renamed_before_: dict[int, str]
     n_alive_: int
     n_features_in_: int
     random_state: int | np.random.RandomState | None
@@ -408,6 +409,8 @@ class GrowableFeatures:
         smaller.expected_activation_ = self.expected_activation_[chosen]
         smaller.n_alive_ = int((smaller.expected_activation_ > 0).sum())
         smaller.feature_names_ = [self.feature_names_[i] for i in chosen if self.feature_names_]
+        before = {new: self.renamed_before_.get(old) for new, old in enumerate(chosen.tolist())}
+        smaller.renamed_before_ = {n: name for n, name in before.items() if name is not None}
         if hasattr(self, "coverage_"):
             directions = self.coverage_.directions[torch.from_numpy(chosen)]
             smaller.coverage_ = self.coverage_._replace(directions=directions)

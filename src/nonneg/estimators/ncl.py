@@ -409,7 +409,7 @@ class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
         self.expected_activation_ = side.expected_activation
         self.n_alive_ = int(side.alive.sum())
         self.coverage_ = coverage_of(side.encoder, X, seed)
-        self.feature_names_: list[str] = []
+        self._forget_names()
         warn_of_dead(self.n_alive_, len(side.alive))
         return self
 

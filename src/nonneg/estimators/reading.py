@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg.estimators.description import FeatureDescription, describe_features, first_of_equal_rows
+from nonneg.estimators.hierarchy import GroupedFeatures
 from nonneg.estimators.inputs import from_torch
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray
@@ -258,7 +259,7 @@ class EditableFeatures:
         return numbers
 
 
-class ReadableFeatures(EditableFeatures):
+class ReadableFeatures(GroupedFeatures, EditableFeatures):
     """What an estimator with ``transform`` and ``feature_names_`` offers its reader."""
 
     def explain(self, x: ArrayLike, x2: ArrayLike | None = None) -> Explanation:
@@ -294,7 +295,7 @@ class ReadableFeatures(EditableFeatures):
         """
         Z = self.transform(X)  # type: ignore[attr-defined]
         found = describe_features(Z, texts=texts, labels=labels, n_top=n_top, n_words=n_words)
-        self.feature_names_ = [description.name for description in found]
+        self._name_features([description.name for description in found])  # type: ignore[attr-defined]
         return found
 
 
@@ -350,7 +351,7 @@ class ReadableSides(EditableFeatures):
         how: dict[str, Any] = {"texts": texts, "labels": labels, "n_top": n_top, "n_words": n_words}
         of_x = describe_features(Z_x, same_as=first_of_equal_rows(X), **how)
         of_y = describe_features(Z_y, same_as=first_of_equal_rows(y), **how)
-        self.feature_names_ = [description.name for description in of_y]
+        self._name_features([description.name for description in of_y])  # type: ignore[attr-defined]
         return of_x, of_y
 
 
