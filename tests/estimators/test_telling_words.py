@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nonneg.estimators.description import telling_words
+from nonneg.estimators.words import telling_words
 
 
 @pytest.mark.parametrize("n_texts", [49, 100, 400, 1797])

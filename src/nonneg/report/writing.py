@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg import io as files
 from nonneg import metrics
-from nonneg.estimators.description import telling_words
+from nonneg.estimators.words import telling_words
 from nonneg.metrics.figures import BECAUSE, MIN_ACTIVE, Figure
 from nonneg.metrics.results import IntArray
 from nonneg.report import contents
@@ -95,7 +95,7 @@ def names_by_words(
     if beside is not None:
         beside = beside[:, :_N_STRONGEST]
     found = telling_words(top[:, :_N_STRONGEST], texts, beside=beside, text_of=text_of)
-    return [", ".join(words) for words in found]
+    return [", ".join(word for word, _ in words) for words in found]
 
 
 def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
