@@ -10,6 +10,7 @@ import nonneg
 HEAVY = ("torch", "scipy", "sklearn", "numpy")
 COMMANDS = (
     "compare",
+    "curate",
     "demo",
     "embed",
     "evaluate",

@@ -105,7 +105,7 @@ def test_an_evaluation_of_these_weights_is_taken_up(nonneg, runs, tmp_path):
         evaluation.model = "another"
         evaluation.write(path)
         ended = nonneg("report", run, "--out", tmp_path / "b.html")
-        assert "evaluation.json of NCL is of other weights" in ended.stdout
+        assert "evaluation.json of NCL is of other features" in ended.stdout
         rows = [row["key"] for row in content_of(tmp_path / "b.html")["figures"]]
         assert "probe_hidden" not in rows
     finally:

@@ -82,7 +82,7 @@ def test_an_evaluation_of_something_else_is_not_shown(run, spoilt):
     values = json.loads(path.read_text())
     if spoilt == "weights":
         values["model"] = "another"
-        reason = "evaluation.json of NCL is of other weights; run nonneg evaluate"
+        reason = "evaluation.json of NCL is of other features; run nonneg evaluate"
     elif spoilt == "data":
         values["data"]["test"]["name"] = "mnist"
         reason = "evaluation.json of NCL is of other data (mnist); run nonneg evaluate"

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 import nonneg
 from nonneg.cli import (
     compare,
+    curate,
     demo,
     embed,
     evaluate,
@@ -89,6 +90,7 @@ for command in (
     presets.presets,
     fit.fit,
     embed.embed,
+    curate.curate,
     report.report,
     reproduce.reproduce,
     theory.theory,

@@ -139,7 +139,8 @@ class Clusters:
     """One label per sample.
 
     Args:
-        labels: From 0, the largest cluster first; -1 for a sample without any feature ``(n,)``.
+        labels: From 0, the largest cluster first, of equals that of the earlier sample; -1 for a
+            sample without any feature ``(n,)``.
         names: Of each cluster: its strongest features' ``(k,)``.
         directions: Of each feature, among the vectors ``(n_components, n_axes)``.
         centres: Of each cluster, likewise, of length 1 ``(k, n_axes)``.
@@ -202,7 +203,8 @@ def cluster_samples(
     places = _placed(features, pointing)
     k = _best_number(places, random_state) if k is None else int(k)
     found = _k_means(places, k, random_state, n_init=10)
-    order = np.argsort(-np.bincount(found, minlength=k), kind="stable")
+    first_members = np.array([np.append(np.flatnonzero(found == i), n_on)[0] for i in range(k)])
+    order = np.lexsort((first_members, -np.bincount(found, minlength=k)))
     place = np.argsort(order)
     labels = np.full(len(is_on), -1)
     labels[is_on] = place[found]

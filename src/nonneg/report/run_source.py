@@ -14,7 +14,7 @@ from nonneg import metrics
 from nonneg.data.dataset import Data, Subset
 from nonneg.data.folder import ImageFolder
 from nonneg.data.sources import is_own_file, load
-from nonneg.encoder import WEIGHTS_FILE, Encoder
+from nonneg.encoder import Encoder
 from nonneg.evaluation.evaluation import Evaluation
 from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.inference import chosen_device
@@ -27,7 +27,7 @@ from nonneg.report.samples import Samples
 from nonneg.report.user_files import PartOf, images_of_data
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import build_pairs
-from nonneg.runs.record import RunRecord, read_run, run_data, run_encoder
+from nonneg.runs.record import RunRecord, model_digest, read_run, run_data, run_encoder
 from nonneg.training.monitor import MAX_ZERO_ROWS, MIN_ALIVE, MIN_PROGRESS
 from nonneg.training.run_folder import HISTORY_FILE, read_history
 from nonneg.training.supervised import LOSSES as CLASSIFIER_LOSSES
@@ -183,8 +183,8 @@ class RunSource:
         if not path.exists():
             return {}, f"{self.method} has no accuracies: {path.name} is missing; run {command}."
         found = Evaluation.read(path)
-        if found.model != digest_of_file(self.run.folder / WEIGHTS_FILE):
-            return {}, f"{path.name} of {self.method} is of other weights; run {command} again."
+        if found.model != model_digest(self.run.folder):
+            return {}, f"{path.name} of {self.method} is of other features; run {command} again."
         tested = found.data.get("test", {})
         if any(tested[key] != value for key, value in self._tested().items() if key in tested):
             return {}, (

@@ -6,13 +6,20 @@ from typing import Any
 
 from nonneg import metrics
 from nonneg.data.sources import is_own_file
-from nonneg.encoder import WEIGHTS_FILE, Encoder
+from nonneg.encoder import Encoder
 from nonneg.evaluation.evaluation import Evaluation, chosen_sections, evaluate
 from nonneg.evaluation.subject import EvaluationSettings, Subject, join_processes, ranked_values
 from nonneg.inference import chosen_device
 from nonneg.io import digest_of_file, write_json
 from nonneg.runs.experiment import build_pairs
-from nonneg.runs.record import RunRecord, read_run, run_data, run_encoder, transfer_data
+from nonneg.runs.record import (
+    RunRecord,
+    model_digest,
+    read_run,
+    run_data,
+    run_encoder,
+    transfer_data,
+)
 from nonneg.training.run_folder import locked
 from nonneg.training.supervised import HEAD_FILE, Classifier
 
@@ -90,7 +97,7 @@ def evaluate_run(
     counts = _counts(subject)
     if source is not None and is_own_file(source):
         counts["test"]["digest"] = digest_of_file(Path(source).expanduser())
-    evaluation = _taken_up(path, digest_of_file(run.folder / WEIGHTS_FILE), counts)
+    evaluation = _taken_up(path, model_digest(run.folder), counts)
     measured: list[str] = []
 
     def save(name: str) -> None:

@@ -1,5 +1,7 @@
 """The record of a run: its settings, its encoder, and the data it is measured on."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -7,8 +9,8 @@ from typing import Any, TypeVar
 from nonneg import data
 from nonneg.data.dataset import Data, Subset, permutation, subset
 from nonneg.data.folder import has_split
-from nonneg.encoder import CONFIG_FILE, Encoder
-from nonneg.io import read_json
+from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
+from nonneg.io import digest_of_file, read_json
 from nonneg.runs.experiment import DataSettings, Experiment, file_digest, load_split, method
 from nonneg.runs.vector_fits import VectorExperiment, vector_sets
 from nonneg.settings import Settings
@@ -133,6 +135,15 @@ def is_fitted(folder: str | Path) -> bool:
     path = Path(folder) / CONFIG_FILE
     config = read_json(path) if path.is_file() else None
     return isinstance(config, dict) and "estimator" in config
+
+
+def model_digest(folder: str | Path) -> str:
+    """What an evaluation is of: SHA-256 of the weights, and of the curation where there is one."""
+    weights = digest_of_file(Path(folder) / WEIGHTS_FILE)
+    curation = read_json(Path(folder) / CONFIG_FILE).get("curation")
+    if not curation:
+        return weights
+    return hashlib.sha256(f"{weights}{json.dumps(curation)}".encode()).hexdigest()
 
 
 def run_encoder(folder: str | Path) -> Encoder:

@@ -1,0 +1,46 @@
+"""``nonneg curate``: features of a fitted run, renamed, merged or hidden by a person."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+def curate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of nonneg fit.")],
+    changes: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CHANGES.json]", help="What to change, as the atlas saves it."),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="First undo all that was changed before.")
+    ] = False,
+) -> None:
+    """Rename, merge and hide features of a fitted run, or show what was changed.
+
+    A file of changes comes from the page that nonneg report writes, or from an editor:
+    {"rename": {"3": "refunds"}, "merge": [[3, 17]], "hide": [5]}. A merged feature has the number
+    of the first and the length of all; weights stay as they were learnt. evaluate, report and
+    embed then see the changed features.
+
+    Example: nonneg curate runs/reviews changes.json
+    """
+    # Imported on use: the help of the command needs none of this.
+    from nonneg.runs.curating import curate_run
+
+    console = Console()
+    curated = curate_run(run, changes, undo=undo)
+    if not curated.lines:
+        console.print("no feature was renamed, merged or hidden", highlight=False)
+    else:
+        table = Table(title=escape(run.name), title_justify="left")
+        for column in ("feature", "name", "change"):
+            table.add_column(column)
+        for number, name, change in curated.lines:
+            table.add_row(str(number), escape(name), escape(change))
+        console.print(table)
+    if curated.is_changed:
+        console.print(f"next: nonneg report {escape(str(run))}", highlight=False, soft_wrap=True)
