@@ -1,0 +1,335 @@
+"""Topics of texts: NCL beside BERTopic, turftopic and k-means, by the measures of the field.
+
+    export NONNEG_EMBEDDINGS=folder       # made by python -m benchmarks.embedding_vectors
+    python -m benchmarks.topics --sets bbc --methods ncl kmeans --seeds 0
+    python -m benchmarks topics           # all, into results.md
+
+Every run is kept in the folder as it ends, so that a benchmark that was stopped goes on, and the
+peers may be run in an environment of their own.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+import nonneg
+from benchmarks.embedding_runs import Store, source_digest
+from benchmarks.embedding_sets import missing, prepared
+from benchmarks.embedding_vectors import text_of
+from benchmarks.topic_methods import METHODS, N_WORDS, Corpus, Topics
+from nonneg import metrics
+from nonneg.metrics.coherence import text_words
+
+FILE = "topic_runs.jsonl"
+SEEDS = (0, 1, 2)
+# Texts of a topic that the intruder test draws from.
+_N_TOP = 20
+_GENSIM_EPSILON = 1e-12
+# What the bar is about, and how far behind the best NCL may be.
+BAR = ("npmi", "ami", "intruder")
+_BEHIND = 0.03
+_PACKAGE = Path(nonneg.__file__).parent
+_HERE = Path(__file__).parent
+
+Figures = dict[str, Any]
+Runs = dict[tuple[str, int, str], list[Figures] | str]
+
+NOTES = f"""\
+All methods have the same texts, the same MiniLM vectors and the same number of topics k; the last k
+of a set is the number that BERTopic finds by itself with its first seed (with others it has a few
+more or less). *NCL* is `NCL().fit(X).clusters(X, k)` and the `words(texts)` of these clusters, a
+feature or two lines of code; beside it, not ranked, `NCL(n_components=k)` with each text in its
+strongest feature. Peers have their own words, of a vocabulary without stop words, and BERTopic and
+turftopic their defaults otherwise; each text belongs to its strongest topic. *NPMI* is that of the
+first {N_WORDS} words by whole texts, *c_npmi* gensim's, by runs of ten words;
+*diversity* the share of different words; *AMI* the agreement of topics with classes, texts without
+a topic (*none*) being a group of their own; *intruder* how often a text of another topic is told
+from five of a topic's {_N_TOP} strongest by the vectors (chance 1/6); *stability* the mean cosine
+of the topics' texts with those of another seed, matched one to one. *Seconds* are of processor
+time, on one core, from vectors and texts to topics and words; time to load and compile is left out,
+time to embed words is not. Mean ± standard deviation over seeds. *Rank* is the
+mean rank of NPMI, AMI and intruder among the ranked methods."""
+
+
+class TopicSet(NamedTuple):
+    """A corpus by its title, its files, the numbers of topics, and what reads it."""
+
+    title: str
+    files: tuple[str, ...]
+    numbers: tuple[int, ...]
+    read: Callable[[Path], Corpus]
+
+
+class TopicRun(NamedTuple):
+    """What identifies a run; ``n_topics`` is 0 for a method's own number."""
+
+    set_name: str
+    method: str
+    n_topics: int
+    seed: int
+    code: str
+
+    @property
+    def key(self) -> str:
+        """The run in one line of text."""
+        return json.dumps(self)
+
+
+def _bbc(folder: Path) -> Corpus:
+    records = json.loads((folder / "bbc_raw.json").read_text())
+    vectors, labels = np.load(folder / "bbc.npy"), np.load(folder / "bbc_labels.npy")
+    return Corpus([text_of(record) for record in records], vectors, labels)
+
+
+def _newsgroups20(folder: Path) -> Corpus:
+    texts = json.loads((folder / "newsgroups20_train_texts.json").read_text())
+    vectors, labels = (np.load(folder / f"newsgroups20_train{end}.npy") for end in ("", "_labels"))
+    return Corpus(texts, vectors, labels)
+
+
+SETS: dict[str, TopicSet] = {
+    "bbc": TopicSet("BBC News", ("bbc.npy", "bbc_labels.npy", "bbc_raw.json"), (10, 20), _bbc),
+    "newsgroups20": TopicSet(
+        "20 Newsgroups",
+        tuple(f"newsgroups20_train{end}" for end in (".npy", "_labels.npy", "_texts.json")),
+        (20, 50),
+        _newsgroups20,
+    ),
+}
+
+
+def figures(found: Topics, corpus: Corpus, seed: int) -> Figures:
+    """Every figure of some topics, with what the stability over seeds is measured by."""
+    words = [_first_words(own) for own in found.words]
+    assigned = np.asarray(found.assigned)
+    agreement = metrics.cluster_agreement(corpus.labels, assigned)
+    strongest = _one_hot(assigned, len(words))
+    for topic in range(len(words)):
+        own = np.flatnonzero(assigned == topic)
+        order = np.random.default_rng(seed).permutation(len(own))  # ties in no order
+        weakest = own[order][np.argsort(-found.strength[own[order]], kind="stable")][_N_TOP:]
+        strongest[weakest, topic] = 0
+    return {
+        "k": len(words),
+        "npmi": float(metrics.npmi_coherence(words, corpus.texts, n_words=N_WORDS)),
+        "c_npmi": float(
+            metrics.npmi_coherence(
+                words, corpus.texts, n_words=N_WORDS, window=10, epsilon=_GENSIM_EPSILON
+            )
+        ),
+        "diversity": float(metrics.topic_diversity(words, n_words=N_WORDS)),
+        "ami": float(agreement),
+        "v_measure": agreement.v_measure,
+        "intruder": float(metrics.intruder_accuracy(strongest, corpus.vectors, n_top=_N_TOP)),
+        "none": agreement.n_unassigned / len(assigned),
+        "seconds": found.seconds,
+        "words": words,
+        "assigned": assigned.tolist(),
+    }
+
+
+def _first_words(entries: Sequence[str]) -> list[str]:
+    """The first different words; a phrase counts as its words."""
+    return list(dict.fromkeys(w for entry in entries for w in text_words(entry)))[:N_WORDS]
+
+
+def _one_hot(assigned: Any, n_topics: int) -> Any:  # noqa: ANN401
+    return (assigned[:, None] == np.arange(n_topics)).astype(np.float32)
+
+
+def stability(runs: list[Figures]) -> float:
+    """The mean cosine of topics' texts with those of another seed, matched; NaN of one seed."""
+    found = [
+        metrics.match_features(*(_one_hot(np.array(run["assigned"]), run["k"]) for run in pair))
+        for pair in combinations(runs, 2)
+    ]
+    return float(np.mean([float(match) for match in found])) if found else float("nan")
+
+
+def measure(
+    sets: Sequence[str], methods: Sequence[str], seeds: Sequence[int], store: Store, *, is_run: bool
+) -> Runs:
+    """The runs of each set, number of topics and method, or why there are none."""
+    found: Runs = {}
+    for name in sets:
+        corpus = SETS[name].read(prepared())
+        own = _measured(name, "bertopic", 0, seeds, corpus, store, is_run=is_run)
+        numbers = [*SETS[name].numbers, *([] if isinstance(own, str) else [own[0]["k"]])]
+        for n_topics in numbers:
+            is_own = n_topics == numbers[-1] and not isinstance(own, str)
+            for method in methods:
+                if method == "bertopic" and is_own:
+                    found[name, n_topics, method] = own
+                    continue
+                found[name, n_topics, method] = _measured(
+                    name, method, n_topics, seeds, corpus, store, is_run=is_run
+                )
+    return found
+
+
+def _measured(
+    name: str,
+    method: str,
+    n_topics: int,
+    seeds: Sequence[int],
+    corpus: Corpus,
+    store: Store,
+    *,
+    is_run: bool,
+) -> list[Figures] | str:
+    found, reason = [], ""
+    for seed in seeds:
+        run = TopicRun(name, method, n_topics, seed, _code(method))
+        known = store.find(run)  # type: ignore[arg-type]
+        if known is None:
+            reason = METHODS[method].why_not() or ("" if is_run else "not measured")
+            if reason:
+                continue
+            known = figures(METHODS[method].run(corpus, n_topics or None, seed), corpus, seed)
+            store.keep(run, known)  # type: ignore[arg-type]
+            _report(run, known)
+        found.append(known)
+    return found or reason
+
+
+def _code(method: str) -> str:
+    """A short name of the code that a run depends on."""
+    names = ("coherence", "monosemanticity", "stability")
+    places = [*(_PACKAGE / "metrics" / f"{name}.py" for name in names), _HERE / "topic_methods.py"]
+    ours = [_PACKAGE / "estimators"] if method.startswith("ncl") else []
+    return source_digest((*places, *ours))
+
+
+def _report(run: TopicRun, found: Figures) -> None:
+    shown = ", ".join(f"{key} {v:.3f}" for key, v in found.items() if isinstance(v, float))
+    print(
+        f"{run.set_name}, {run.method}, k {found['k']}, seed {run.seed}: {shown}", file=sys.stderr
+    )
+
+
+def section() -> str:
+    """All tables as Markdown, or why there are none."""
+    reason = missing() or next(filter(None, (missing(one.files) for one in SETS.values())), None)
+    if reason is not None:
+        return f"Skipped: {reason}."
+    runs = measure(list(SETS), list(METHODS), SEEDS, Store(prepared() / FILE), is_run=True)
+    return "\n\n".join(tables(runs))
+
+
+def tables(runs: Runs) -> Iterator[str]:
+    """A table for each set and number of topics, then whether the bar holds."""
+    for name in dict.fromkeys(name for name, _, _ in runs):
+        numbers = list(dict.fromkeys(k for other, k, _ in runs if other == name))
+        for n_topics in numbers:
+            some = {m: found for (s, k, m), found in runs.items() if (s, k) == (name, n_topics)}
+            yield f"### {SETS[name].title}, {n_topics} topics\n\n{table(some)}"
+        yield bar(name, runs)
+    yield NOTES
+
+
+_COLUMNS = (
+    ("NPMI", "npmi", 3),
+    ("c_npmi", "c_npmi", 3),
+    ("diversity", "diversity", 3),
+    ("AMI", "ami", 3),
+    ("intruder", "intruder", 3),
+    ("none", "none", 3),
+    ("seconds", "seconds", 1),
+)
+
+
+def table(some: dict[str, list[Figures] | str]) -> str:
+    """A line for each method, with its rank."""
+    ranks = mean_ranks(some)
+    heads = ["", "topics", *(head for head, _, _ in _COLUMNS), "stability", "rank"]
+    lines = [heads, ["---"] * len(heads)]
+    for method, found in some.items():
+        if isinstance(found, str):
+            lines.append([METHODS[method].title, found, *[""] * (len(heads) - 2)])
+            continue
+        cells = [_mean([run[key] for run in found], digits) for _, key, digits in _COLUMNS]
+        n_topics = f"{np.mean([run['k'] for run in found]):.0f}"
+        last = [_number(stability(found), 3), _number(ranks.get(method, np.nan), 2)]
+        lines.append([METHODS[method].title, n_topics, *cells, *last])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def mean_ranks(
+    some: dict[str, list[Figures] | str], figures: Sequence[str] = BAR
+) -> dict[str, float]:
+    """The mean rank of each ranked method over some figures, 1 for the best; ties share theirs."""
+    ranked = [m for m, found in some.items() if METHODS[m].is_ranked and not isinstance(found, str)]
+    ranks = [
+        rankdata([-np.mean([run[key] for run in some[method]]) for method in ranked])
+        for key in figures
+    ]
+    return dict(zip(ranked, np.mean(ranks, axis=0).tolist(), strict=True))
+
+
+def bar(name: str, runs: Runs) -> str:
+    """Whether NCL has the best mean rank on a set, and is nowhere far behind."""
+    numbers = list(dict.fromkeys(k for other, k, _ in runs if other == name))
+    parts = []
+    for first in ("npmi", "c_npmi"):
+        keys, total, behind = (first, *BAR[1:]), {}, {}
+        for n_topics in numbers:
+            some = {m: found for (s, k, m), found in runs.items() if (s, k) == (name, n_topics)}
+            for method, rank in mean_ranks(some, keys).items():
+                total.setdefault(method, []).append(rank)
+            for key in keys:
+                means = {m: np.mean([run[key] for run in some[m]]) for m in mean_ranks(some)}
+                gap = max(means.values()) - means["ncl"] if "ncl" in means else np.nan
+                behind[key] = max(behind.get(key, 0.0), float(gap))
+        means = {m: float(np.mean(ranks)) for m, ranks in total.items()}
+        others = min((rank for m, rank in means.items() if m != "ncl"), default=np.nan)
+        mine = means.get("ncl", np.nan)
+        is_held = mine < others and max(behind.values()) <= _BEHIND
+        gaps = ", ".join(f"{key} {gap:.3f}" for key, gap in behind.items())
+        parts.append(
+            f"with {'NPMI' if first == 'npmi' else 'c_npmi in place of NPMI'} it is "
+            f"{'held' if is_held else '**missed**'}: mean rank {_number(mine, 2)} "
+            f"(next {_number(others, 2)}), most behind the best at any k: {gaps}"
+        )
+    return (
+        f"Bar of {SETS[name].title}: best mean rank over all k, and at no k more than {_BEHIND} "
+        f"behind the best; {'; '.join(parts)}."
+    )
+
+
+def _mean(values: list[float], digits: int) -> str:
+    mean = _number(float(np.mean(values)), digits)
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def _number(value: float, digits: int) -> str:
+    return "–" if np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
+
+
+def main() -> None:
+    """Measure what is missing and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.topics")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--runs", type=Path, help=f"file of runs; default: {FILE} in the folder")
+    parser.add_argument("--tables-only", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    reason = missing() or next(filter(None, (missing(SETS[n].files) for n in given.sets)), None)
+    if reason is not None:
+        sys.exit(f"skipped: {reason}")
+    store = Store(given.runs or prepared() / FILE)
+    is_run = not given.tables_only
+    print(
+        "\n\n".join(tables(measure(given.sets, given.methods, given.seeds, store, is_run=is_run)))
+    )
+
+
+if __name__ == "__main__":
+    main()
