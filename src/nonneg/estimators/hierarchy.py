@@ -164,7 +164,7 @@ class Clusters:
         return closest
 
     def words(
-        self, texts: Sequence[str], *, n_words: int = 10, n_top: int = 200
+        self, texts: Sequence[str], *, n_words: int = 10, n_top: int = 200, phrases: bool = False
     ) -> list[tuple[str, ...]]:
         """For each cluster the words that tell its texts from others, best first.
 
@@ -172,12 +172,14 @@ class Clusters:
             texts: One per sample that the clusters were made of.
             n_words: At most so many per cluster; see :func:`nonneg.estimators.words.telling_words`.
             n_top: How many texts closest to the centre are read.
+            phrases: Whether phrases of two words count too.
         """
         if len(texts) != len(self.labels):
             raise ValueError(
                 f"texts has {len(texts)} entries for {len(self.labels)} samples; give one each"
             )
-        found = telling_words(self.closest(n_top), texts, n_words=n_words)
+        top = self.closest(n_top)
+        found = telling_words(top, texts, n_words=n_words, phrases=phrases)
         return [tuple(word for word, _ in words) for words in found]
 
     def assign(self, Z: FeatureLike) -> IntArray:
