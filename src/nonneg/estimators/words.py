@@ -1,15 +1,13 @@
 """Telling words: what the strongest texts of a feature say more often than other texts do."""
 
-import re
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from nonneg.estimators.tokens import Tokenize, Vocabulary, checked_text, is_unspaced, worth
 from nonneg.metrics.results import FloatArray, IntArray
 
 # As if so many texts of the usual words were there too: few texts prove little.
@@ -27,9 +25,6 @@ _LEAST_COHERENCE = 0.01
 # Texts beside the strongest ones that say how often words occur together anywhere.
 _N_BACKGROUND = 5_000
 _N_BATCH = 2_048
-# Words of one or two letters tell little in most languages; numbers and ids even less.
-_SHORT_WORD = 2
-_HALF, _QUARTER = 0.5, 0.25
 # A phrase says more than either of its words, so it may score a little less; but of the texts that
 # hold its rarer word, three in ten must hold the phrase.
 _PHRASE_SHARE = 0.8
@@ -40,24 +35,7 @@ _ROUNDING = 1e-9
 _STEM = 3
 _ENDING = 4
 
-Tokenize = Callable[[str], Sequence[str]]
 Words = tuple[tuple[str, float], ...]
-
-# Vowel signs of Indian scripts and accents that stand alone are parts of words, but no \w.
-_MARKS = "".join(chr(i) for i in range(0x300, 0x1E00) if unicodedata.category(chr(i))[0] == "M")
-# Marks between sentences and lines are read too, so that no phrase reaches across them.
-_WORD = re.compile(rf'[\w{_MARKS}]+|[.,;:!?()<>|"\n]')
-_ADDRESS = re.compile(r"\S*@\S+|\b(?:https?|ftp)://\S+|\bwww\.\S+")
-# Thai to Lao, Burmese, Khmer, kana, Chinese characters: scripts that leave no space between words.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
-)
-# scikit-learn's list of English stop words has some that are what texts are about.
-_NO_STOP_WORDS = """amount bill bottom call computer cry describe detail empty fill fire front
-interest mill mine name side system thick thin top""".split()
-# What is left of don't and the like.
-_FRAGMENTS = """ain aren couldn didn doesn doing don does did hadn hasn haven isn ll mightn mustn
-needn shan shouldn ve wasn weren won wouldn""".split()
 
 
 def telling_words(
@@ -109,6 +87,8 @@ def telling_words(
         >>> [[word for word, _ in words] for words in found]
         [['car'], ['apple'], []]
     """
+    if hasattr(texts, "tolist"):  # an array, or a column whose rows have names of their own
+        texts = texts.tolist()
     counted = _CountedWords.of(top, texts, beside, text_of, tokenize, phrases=phrases)
     if not counted.terms:
         return [()] * len(top)
@@ -120,7 +100,7 @@ def telling_words(
     telling = []
     for which, score in candidates:
         score = counted.coherent(which, score * own[which])
-        order = np.argsort(-score, kind="stable")
+        order = counted.order(which, score)
         words = ((counted.terms[which[i]], float(score[i])) for i in order)
         telling.append(_different(words, n_words))
     return telling
@@ -131,14 +111,13 @@ class _CountedWords:
 
     Args:
         terms: The words of the strongest texts, then phrases.
-        n_unigrams: How many of the terms are words.
+        parts: Numbers of the two words of each phrase ``(n_phrases, 2)``.
         found: How many of each feature's texts hold a term ``(d, n_terms)``.
         n_found: How many texts each feature has ``(d,)``.
-        usual: Share of all texts that hold a term ``(n_terms,)``.
-        n_texts: How many texts there are.
-        holds: The strongest texts and some others ``(n_kept, n_terms)``.
+        holding: How many of all texts hold a term ``(n_terms,)``.
+        kept: What the strongest texts and some others hold ``(n_kept, n_terms)``.
         weights: How many of all texts each of them stands for ``(n_kept,)``.
-        parts: Numbers of the two words of each phrase ``(n_phrases, 2)``.
+        n_texts: How many texts there are.
     """
 
     def __init__(
@@ -157,7 +136,9 @@ class _CountedWords:
         self.usual = holding / n_texts
         self.kept = sparse.csc_array(kept)
         self.weights = weights
-        self.worth = np.array([_worth(term) for term in terms])
+        self.worth = np.array([worth(term) for term in terms])
+        self.place = np.empty(len(terms), np.int64)
+        self.place[sorted(range(len(terms)), key=terms.__getitem__)] = np.arange(len(terms))
 
     @classmethod
     def of(
@@ -171,23 +152,23 @@ class _CountedWords:
         phrases: bool,
     ) -> "_CountedWords":
         near, chosen = _strongest_texts(top, beside, text_of)
-        reader = _Reader(tokenize)
-        rows = [reader.grow(texts[int(i)]) for i in near]
-        n_words = len(reader.number)
-        n_found = np.asarray(chosen.sum(axis=1)).ravel()
-        codes = _phrase_codes(rows, chosen, n_found, n_words) if phrases else np.empty(0, np.int64)
+        vocabulary = Vocabulary(tokenize)
+        rows = [vocabulary.grow(checked_text(texts[i], i)) for i in near.tolist()]
+        words = vocabulary.words
+        n_words = len(words)
+        n_found = np.asarray(chosen.sum(axis=1), np.float64).ravel()
+        codes = _phrase_codes(rows, chosen, n_found, words) if phrases else np.empty(0, np.int64)
         holds = _holds(rows, n_words, codes)
-        holding = np.asarray(holds.sum(axis=0)).ravel()
+        holding = np.asarray(holds.sum(axis=0), np.float64).ravel()
         others = np.setdiff1d(np.arange(len(texts)), near, assume_unique=True)
         drawn = others[:: max(1, -(-len(others) // _N_BACKGROUND))]
         kept = [holds]
-        for numbers, batch in _batches(texts, near, reader):
+        for numbers, batch in _batches(texts, near, vocabulary):
             part = _holds(batch, n_words, codes)
             holding += np.asarray(part.sum(axis=0)).ravel()
             kept.append(part[np.isin(numbers, drawn)])
         weights = np.ones(len(near) + len(drawn))
         weights[len(near) :] = len(others) / max(len(drawn), 1)
-        words = list(reader.number)
         parts = np.stack([codes // max(n_words, 1), codes % max(n_words, 1)], axis=1)
         terms = words + [f"{words[a]} {words[b]}" for a, b in parts.tolist()]
         found = sparse.csr_array(chosen @ holds)
@@ -198,19 +179,24 @@ class _CountedWords:
     def candidates(self, feature: int) -> tuple[IntArray, FloatArray]:
         """Numbers of the terms that may tell what the feature is about, best first, with scores."""
         part = slice(self.found.indptr[feature], self.found.indptr[feature + 1])
-        which, counts, n = self.found.indices[part], self.found.data[part], self.n_found[feature]
+        which = self.found.indices[part].astype(np.int64)
+        counts, n = self.found.data[part], self.n_found[feature]
         usual, holding = self.usual[which], self.holding[which]
         share = (np.maximum(counts - _DISCOUNT, 0) + _PRIOR * usual) / (n + _PRIOR)
         score = share * np.log(np.maximum(share / usual, 1)) ** _RARENESS
         score *= self.worth[which] * holding / (holding + _FEW_TEXTS)
-        score[counts <= n * usual * (1 + _ROUNDING)] = 0
+        score[share <= usual * (1 + _ROUNDING)] = 0
         frequent = counts >= max(2, n / 10)
         if (score[frequent] > 0).any():
             score[~frequent] = 0
         score[~self._stands(which, score)] = 0
-        order = np.argsort(-score, kind="stable")[:_N_CANDIDATES]
+        order = self.order(which, score)[:_N_CANDIDATES]
         order = order[score[order] > 0]
         return which[order], score[order]
+
+    def order(self, which: IntArray, score: FloatArray) -> IntArray:
+        """Positions of the terms, the best first; equals by the alphabet."""
+        return np.lexsort((self.place[which], -score))
 
     def _stands(self, which: IntArray, score: FloatArray) -> NDArray[np.bool_]:
         """The phrases that tell about as much as their words, and the words of no such phrase."""
@@ -221,7 +207,9 @@ class _CountedWords:
         of_word[words] = score[:first]
         parts = self.parts[phrases - n_words]
         is_fixed = self.holding[phrases] >= _FIXED_SHARE * self.holding[parts].min(axis=1)
-        stands = is_fixed & (score[first:] >= _PHRASE_SHARE * of_word[parts].max(axis=1))
+        # A function word beside another makes no phrase: both must tell something.
+        least, best = of_word[parts].min(axis=1), of_word[parts].max(axis=1)
+        stands = is_fixed & (least > 0) & (score[first:] >= _PHRASE_SHARE * best)
         return np.concatenate([~np.isin(words, parts[stands & (score[first:] > 0)]), stands])
 
     def coherent(self, which: IntArray, score: FloatArray) -> FloatArray:
@@ -239,103 +227,10 @@ class _CountedWords:
         np.fill_diagonal(npmi, 0)
         judged = score
         for _ in range(_N_ROUNDS):
-            coherence = npmi @ judged / (judged.sum() - judged)
+            others = np.maximum(judged.sum() - judged, np.finfo(float).tiny)
+            coherence = npmi @ judged / others
             judged = score * np.maximum(coherence, _LEAST_COHERENCE)
         return judged
-
-
-class _Reader:
-    """Numbers for words; those that never tell anything have none."""
-
-    def __init__(self, tokenize: Tokenize | None) -> None:
-        self.words_of = _words_of if tokenize is None else _checked(tokenize)
-        self.number: dict[str, int] = {}
-        self._nothing = _stop_words()
-        self._shortest = 2 if tokenize is None else 1
-
-    def grow(self, text: str) -> IntArray:
-        """Numbers of the words of a text in their order, new ones too; -1 for those that never tell."""
-        number, nothing = self.number, self._nothing
-        return np.array(
-            [
-                -1
-                if len(word) < self._shortest or word.lower() in nothing
-                else number.setdefault(word, len(number))
-                for word in self.words_of(text)
-            ],
-            np.int64,
-        )
-
-    def known(self, text: str) -> IntArray:
-        """The same, with -1 for words that are not known yet."""
-        number = self.number
-        return np.array([number.get(word, -1) for word in self.words_of(text)], np.int64)
-
-
-def _checked(tokenize: Tokenize) -> Tokenize:
-    def words_of(text: str) -> Sequence[str]:
-        words = tokenize(text)
-        is_text = isinstance(words, str) or not isinstance(words, Sequence)
-        if is_text or not all(isinstance(word, str) for word in words):
-            raise TypeError(
-                f"tokenize returned {words!r:.60}; it must give a list of the words of a text"
-            )
-        return words
-
-    return words_of
-
-
-def _words_of(text: str) -> list[str]:
-    """The words of a text in their order, in lower case, with the marks between sentences.
-
-    Addresses of mail and the web are left out.
-    A run of Chinese, Japanese, Thai, Lao, Burmese or Khmer gives its pairs of neighbouring
-    characters, because only a dictionary knows its words.
-
-    Example:
-        >>> _words_of("Don't pay Élise: see www.example.org")
-        ['don', 't', 'pay', 'élise', ':', 'see']
-        >>> _words_of("机器学习")
-        ['机器', '器学', '学习']
-    """
-    lower = text.lower().replace("_", " ")
-    if "@" in lower or "://" in lower or "www." in lower:
-        lower = _ADDRESS.sub(" ", lower)
-    words: list[str] = _WORD.findall(lower)
-    if lower.isascii() or not _UNSPACED.search(lower):
-        return words
-    return [part for word in words for part in _pairs(word)]
-
-
-def _pairs(word: str) -> Iterator[str]:
-    end = 0
-    for run in _UNSPACED.finditer(word):
-        if word[end : run.start()]:
-            yield word[end : run.start()]
-        characters, end = run.group(), run.end()
-        yield from (characters[i : i + 2] for i in range(max(len(characters) - 1, 1)))
-    if word[end:]:
-        yield word[end:]
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    # scikit-learn takes long to import, and pages without texts do not need it.
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return frozenset(ENGLISH_STOP_WORDS) - frozenset(_NO_STOP_WORDS) | frozenset(_FRAGMENTS)
-
-
-def _worth(term: str) -> float:
-    """How much a word counts: less where it is a number, has digits or is very short."""
-    if " " in term:
-        return min(_worth(word) for word in term.split(" "))
-    if _UNSPACED.match(term):
-        return 1.0
-    if term.isnumeric():
-        return _QUARTER
-    is_weak = len(term) <= _SHORT_WORD or any(character.isdigit() for character in term)
-    return _HALF if is_weak else 1.0
 
 
 def _strongest_texts(
@@ -364,12 +259,14 @@ def _strongest_texts(
 
 
 def _phrase_codes(
-    rows: list[IntArray], chosen: sparse.csr_array, n_found: FloatArray, n_words: int
+    rows: list[IntArray], chosen: sparse.csr_array, n_found: FloatArray, words: list[str]
 ) -> IntArray:
     """The pairs of neighbouring words that are frequent in a feature, as ``first * n + second``."""
-    codes = []
+    n_words, codes = len(words), []
+    # Pairs of characters overlap, so that two of them are no phrase; the last is for the -1.
+    may_be = np.array([*(not is_unspaced(word) for word in words), False])
     for row in rows:
-        is_pair = (row[:-1] >= 0) & (row[1:] >= 0) & (row[:-1] != row[1:])
+        is_pair = may_be[row[:-1]] & may_be[row[1:]] & (row[:-1] != row[1:])
         codes.append(np.unique(row[:-1][is_pair] * n_words + row[1:][is_pair]))
     kept = [np.empty(0, np.int64)]
     for feature, n in enumerate(n_found):
@@ -381,7 +278,10 @@ def _phrase_codes(
         distinct, at = np.unique(np.concatenate(those), return_inverse=True)
         counts = np.bincount(at.ravel(), weight, minlength=len(distinct))
         kept.append(distinct[counts >= max(2, n / 10)])
-    return np.unique(np.concatenate(kept))
+    found: IntArray = np.unique(np.concatenate(kept))
+    pairs = (divmod(code, n_words) for code in found.tolist())
+    differ = np.array([not _is_same(words[a], words[b]) for a, b in pairs], bool)
+    return np.asarray(found[differ], np.int64)
 
 
 def _holds(rows: list[IntArray], n_words: int, codes: IntArray) -> sparse.csr_array:
@@ -406,7 +306,7 @@ def _holds(rows: list[IntArray], n_words: int, codes: IntArray) -> sparse.csr_ar
 
 
 def _batches(
-    texts: Sequence[str], near: IntArray, reader: _Reader
+    texts: Sequence[str], near: IntArray, vocabulary: Vocabulary
 ) -> Iterator[tuple[IntArray, list[IntArray]]]:
     """The texts that are not among the strongest, as numbers of words, a few at a time."""
     is_near = np.zeros(len(texts), bool)
@@ -417,7 +317,7 @@ def _batches(
         if is_near[number]:
             continue
         numbers.append(number)
-        rows.append(reader.known(text))
+        rows.append(vocabulary.read(checked_text(text, number)))
         if len(rows) == _N_BATCH:
             yield np.array(numbers), rows
             numbers, rows = [], []

@@ -12,7 +12,7 @@ from PIL import Image
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.estimators.description import check_texts
+from nonneg.estimators.tokens import check_texts
 from nonneg.metrics.inputs import FeatureLike, LabelLike, SparseRows, checked_labels
 from nonneg.metrics.results import BoolArray, IntArray
 
