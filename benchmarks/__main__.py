@@ -31,8 +31,8 @@ HEAD = (
     "# Benchmarks\n\n"
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
     "machine.\nMade by `make bench`; embeddings, modalities and topics want "
-    "`NONNEG_EMBEDDINGS=folder`, which `python -m benchmarks.embedding_vectors` fills, and CSR the extra "
-    '`pip install ".[peers]"`, topics `".[topics]"`.'
+    "`NONNEG_EMBEDDINGS=folder`, which `python -m benchmarks.embedding_vectors` fills, and CSR the "
+    'extra `pip install ".[peers]"`, topics `".[topics]"`.'
 )
 
 

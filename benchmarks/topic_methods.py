@@ -148,7 +148,7 @@ def _bertopic(corpus: Corpus, n_topics: int | None, seed: int) -> Topics:
 def _turftopic(name: str) -> Model:
     def model(corpus: Corpus, n_topics: int | None, seed: int) -> Topics:
         encoder = _encoder()
-        before = encoder.seconds_saved
+        before = encoder.uncharged
         fitted = getattr(import_module("turftopic"), name)(
             n_topics,
             encoder=encoder,
@@ -161,7 +161,7 @@ def _turftopic(name: str) -> Model:
             [str(vocabulary[i]) for i in np.argsort(-row)[:N_WORDS]] for row in fitted.components_
         ]
         topics = _strongest(words, np.nan_to_num(found))
-        return topics._replace(seconds=encoder.seconds_saved - before)
+        return topics._replace(seconds=encoder.uncharged - before)
 
     return model
 
@@ -213,7 +213,10 @@ def _compiled() -> None:
 
 
 class _Encoder:
-    """MiniLM that embeds each word once, and knows the time that this saves."""
+    """MiniLM that embeds each word once, and charges the time of every word that it is asked for.
+
+    The charge per word is that of many words in one call, the least that embedding takes.
+    """
 
     def __init__(self) -> None:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -224,18 +227,22 @@ class _Encoder:
         transformers = import_module("sentence_transformers")
         self._model = transformers.SentenceTransformer(folder, device="cpu")
         self._known: dict[str, NDArray[np.float32]] = {}
-        self._seconds = 0.0
-        self.seconds_saved = 0.0
+        some = [f"word{number}" for number in range(512)]
+        self._model.encode(some[:32])
+        began = time.process_time()
+        self._model.encode(some)
+        self._seconds_per_word = (time.process_time() - began) / len(some)
+        self.uncharged = 0.0
 
     def encode(self, words: Sequence[str], **_: Any) -> NDArray[np.float32]:  # noqa: ANN401
-        new = list(dict.fromkeys(word for word in words if word not in self._known))
+        """The vectors of words; ``uncharged`` grows by what they cost more than it took."""
         began = time.process_time()
+        new = list(dict.fromkeys(word for word in words if word not in self._known))
         if new:
             rows = self._model.encode(new, show_progress_bar=False)
             self._known.update(zip(new, rows, strict=True))
-            self._seconds += time.process_time() - began
-        n_saved = len(set(words)) - len(new)
-        self.seconds_saved += n_saved * self._seconds / len(self._known)
+        took = time.process_time() - began
+        self.uncharged += self._seconds_per_word * len(set(words)) - took
         return np.stack([self._known[word] for word in words])
 
 

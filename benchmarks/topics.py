@@ -39,16 +39,18 @@ _PACKAGE = Path(nonneg.__file__).parent
 _HERE = Path(__file__).parent
 
 Figures = dict[str, Any]
+Some = dict[str, list[Figures] | str]  # by method: the figures of each seed, or why there are none
 Runs = dict[tuple[str, int, str], list[Figures] | str]
 
 NOTES = f"""\
 All methods have the same texts, the same MiniLM vectors and the same number of topics k; the last k
 of a set is the number that BERTopic finds by itself with its first seed (with others it has a few
-more or less). *NCL* is `NCL().fit(X).clusters(X, k)` and the `words(texts)` of these clusters, a
-feature or two lines of code; beside it, not ranked, `NCL(n_components=k)` with each text in its
+more or less). *NCL* is `NCL().fit(X).clusters(X, k)` and the `words(texts)` of these clusters;
+beside it, not ranked, `NCL(n_components=k)` with each text in its
 strongest feature. Peers have their own words, of a vocabulary without stop words, and BERTopic and
 turftopic their defaults otherwise; each text belongs to its strongest topic. *NPMI* is that of the
-first {N_WORDS} words by whole texts, *c_npmi* gensim's, by runs of ten words;
+first {N_WORDS} words by whole texts; on *new texts*, the test part of 20 Newsgroups, because NCL's
+words are chosen by how they occur together, too; *c_npmi* is gensim's, by runs of ten words;
 *diversity* the share of different words; *AMI* the agreement of topics with classes, texts without
 a topic (*none*) being a group of their own; *intruder* how often a text of another topic is told
 from five of a topic's {_N_TOP} strongest by the vectors (chance 1/6); *stability* the mean cosine
@@ -59,12 +61,16 @@ mean rank of NPMI, AMI and intruder among the ranked methods."""
 
 
 class TopicSet(NamedTuple):
-    """A corpus by its title, its files, the numbers of topics, and what reads it."""
+    """A corpus by its title, its files, the numbers of topics, and what reads it.
+
+    ``new_texts`` is a file of further texts of the same kind, on which words are judged again.
+    """
 
     title: str
     files: tuple[str, ...]
     numbers: tuple[int, ...]
     read: Callable[[Path], Corpus]
+    new_texts: str | None = None
 
 
 class TopicRun(NamedTuple):
@@ -101,12 +107,20 @@ SETS: dict[str, TopicSet] = {
         tuple(f"newsgroups20_train{end}" for end in (".npy", "_labels.npy", "_texts.json")),
         (20, 50),
         _newsgroups20,
+        new_texts="newsgroups20_test_texts.json",
     ),
 }
 
 
-def figures(found: Topics, corpus: Corpus, seed: int) -> Figures:
-    """Every figure of some topics, with what the stability over seeds is measured by."""
+def figures(found: Topics, corpus: Corpus, seed: int, new_texts: Sequence[str] = ()) -> Figures:
+    """Every figure of some topics, with what the stability over seeds is measured by.
+
+    Args:
+        found: What a method made.
+        corpus: Of what it made it.
+        seed: Which of equally strong texts count as the strongest is drawn.
+        new_texts: Others of the same kind; without any, words are not judged on them.
+    """
     words = [_first_words(own) for own in found.words]
     assigned = np.asarray(found.assigned)
     agreement = metrics.cluster_agreement(corpus.labels, assigned)
@@ -119,6 +133,7 @@ def figures(found: Topics, corpus: Corpus, seed: int) -> Figures:
     return {
         "k": len(words),
         "npmi": float(metrics.npmi_coherence(words, corpus.texts, n_words=N_WORDS)),
+        "npmi_new": new_coherence(words, new_texts),
         "c_npmi": float(
             metrics.npmi_coherence(
                 words, corpus.texts, n_words=N_WORDS, window=10, epsilon=_GENSIM_EPSILON
@@ -133,6 +148,11 @@ def figures(found: Topics, corpus: Corpus, seed: int) -> Figures:
         "words": words,
         "assigned": assigned.tolist(),
     }
+
+
+def new_coherence(words: list[list[str]], texts: Sequence[str]) -> float:
+    """The NPMI of words on texts that no method has seen; NaN without any."""
+    return float(metrics.npmi_coherence(words, texts, n_words=N_WORDS)) if texts else float("nan")
 
 
 def _first_words(entries: Sequence[str]) -> list[str]:
@@ -192,11 +212,20 @@ def _measured(
             reason = METHODS[method].why_not() or ("" if is_run else "not measured")
             if reason:
                 continue
-            known = figures(METHODS[method].run(corpus, n_topics or None, seed), corpus, seed)
+            made = METHODS[method].run(corpus, n_topics or None, seed)
+            known = figures(made, corpus, seed, _new_texts(name))
             store.keep(run, known)  # type: ignore[arg-type]
             _report(run, known)
         found.append(known)
     return found or reason
+
+
+def _new_texts(name: str) -> list[str]:
+    file = SETS[name].new_texts
+    found: list[str] = []
+    if file is not None and missing([file]) is None:
+        found = json.loads((prepared() / file).read_text())
+    return found
 
 
 def _code(method: str) -> str:
@@ -236,6 +265,7 @@ def tables(runs: Runs) -> Iterator[str]:
 
 _COLUMNS = (
     ("NPMI", "npmi", 3),
+    ("NPMI, new texts", "npmi_new", 3),
     ("c_npmi", "c_npmi", 3),
     ("diversity", "diversity", 3),
     ("AMI", "ami", 3),
@@ -245,7 +275,7 @@ _COLUMNS = (
 )
 
 
-def table(some: dict[str, list[Figures] | str]) -> str:
+def table(some: Some) -> str:
     """A line for each method, with its rank."""
     ranks = mean_ranks(some)
     heads = ["", "topics", *(head for head, _, _ in _COLUMNS), "stability", "rank"]
@@ -261,45 +291,62 @@ def table(some: dict[str, list[Figures] | str]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def mean_ranks(
-    some: dict[str, list[Figures] | str], figures: Sequence[str] = BAR
-) -> dict[str, float]:
+def mean_figures(some: Some, key: str) -> dict[str, float]:
+    """A figure of each ranked method that was measured, as its mean over seeds."""
+    return {
+        method: float(np.mean([run[key] for run in found]))
+        for method, found in some.items()
+        if METHODS[method].is_ranked and not isinstance(found, str)
+    }
+
+
+def mean_ranks(some: Some, keys: Sequence[str] = BAR) -> dict[str, float]:
     """The mean rank of each ranked method over some figures, 1 for the best; ties share theirs."""
-    ranked = [m for m, found in some.items() if METHODS[m].is_ranked and not isinstance(found, str)]
-    ranks = [
-        rankdata([-np.mean([run[key] for run in some[method]]) for method in ranked])
-        for key in figures
-    ]
-    return dict(zip(ranked, np.mean(ranks, axis=0).tolist(), strict=True))
+    found = [mean_figures(some, key) for key in keys]
+    ranks = np.mean([rankdata([-value for value in one.values()]) for one in found], axis=0)
+    return dict(zip(found[0], ranks.tolist(), strict=True))
 
 
 def bar(name: str, runs: Runs) -> str:
     """Whether NCL has the best mean rank on a set, and is nowhere far behind."""
     numbers = list(dict.fromkeys(k for other, k, _ in runs if other == name))
-    parts = []
-    for first in ("npmi", "c_npmi"):
-        keys, total, behind = (first, *BAR[1:]), {}, {}
-        for n_topics in numbers:
-            some = {m: found for (s, k, m), found in runs.items() if (s, k) == (name, n_topics)}
-            for method, rank in mean_ranks(some, keys).items():
-                total.setdefault(method, []).append(rank)
-            for key in keys:
-                means = {m: np.mean([run[key] for run in some[m]]) for m in mean_ranks(some)}
-                gap = max(means.values()) - means["ncl"] if "ncl" in means else np.nan
-                behind[key] = max(behind.get(key, 0.0), float(gap))
-        means = {m: float(np.mean(ranks)) for m, ranks in total.items()}
-        others = min((rank for m, rank in means.items() if m != "ncl"), default=np.nan)
-        mine = means.get("ncl", np.nan)
-        is_held = mine < others and max(behind.values()) <= _BEHIND
-        gaps = ", ".join(f"{key} {gap:.3f}" for key, gap in behind.items())
-        parts.append(
-            f"with {'NPMI' if first == 'npmi' else 'c_npmi in place of NPMI'} it is "
-            f"{'held' if is_held else '**missed**'}: mean rank {_number(mine, 2)} "
-            f"(next {_number(others, 2)}), most behind the best at any k: {gaps}"
-        )
+    some = [{m: f for (s, k, m), f in runs.items() if (s, k) == (name, n)} for n in numbers]
+    said = [
+        f"with {title} it is {_checked(some, (key, *BAR[1:]))}"
+        for key, title in _COHERENCES.items()
+        if not any(np.isnan(value) for one in some for value in mean_figures(one, key).values())
+    ]
     return (
         f"Bar of {SETS[name].title}: best mean rank over all k, and at no k more than {_BEHIND} "
-        f"behind the best; {'; '.join(parts)}."
+        f"behind the best; {'; '.join(said)}."
+    )
+
+
+_COHERENCES = {
+    "npmi": "NPMI",
+    "npmi_new": "NPMI on new texts in its place",
+    "c_npmi": "c_npmi in its place",
+}
+
+
+def _checked(some: Sequence[Some], keys: Sequence[str]) -> str:
+    """Whether the bar is held, by the runs of each number of topics, with what it is judged by."""
+    if not all("ncl" in mean_figures(one, keys[0]) for one in some):
+        return "not measured"
+    ranks = [mean_ranks(one, keys) for one in some]
+    methods = set.intersection(*(set(one) for one in ranks))
+    mean = {method: float(np.mean([one[method] for one in ranks])) for method in methods}
+    mine = mean.pop("ncl")
+    others = min(mean.values(), default=np.inf)
+    behind = {
+        key: max(max(one.values()) - one["ncl"] for one in (mean_figures(o, key) for o in some))
+        for key in keys
+    }
+    is_held = mine < others and max(behind.values()) <= _BEHIND
+    gaps = ", ".join(f"{key} {gap:.3f}" for key, gap in behind.items())
+    return (
+        f"{'held' if is_held else '**missed**'}: mean rank {mine:.2f} (next {others:.2f}), "
+        f"most behind the best at any k: {gaps}"
     )
 
 
