@@ -27,7 +27,13 @@ def report(
             help="The HTML file. [dim]default: atlas.html in the run, Z.html beside Z.npz[/]"
         ),
     ] = None,
-    split: Annotated[str, typer.Option(help="Of a run's data: test, train or held-out.")] = "test",
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a run's data: test, train, held-out or, if fitted, all. "
+            "[dim]default: all of a run on texts, else test[/]"
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(help="Other data of a run: a file of samples, or a set."),
@@ -100,7 +106,8 @@ def report(
     """Write the atlas: one HTML file with every feature, its samples, and how they fit together.
 
     It opens from disk in any browser and asks the network for nothing. Of a run it shows the test
-    set; of a file of features, whatever else is given. What cannot be shown is left out, and the
+    set, of a run on texts all of them with their labels and dates; of a file of features, whatever
+    else is given. What cannot be shown is left out, and the
     page says why.
 
     Example: nonneg report runs/digits-ncl --against runs/digits-cl --out atlas.html

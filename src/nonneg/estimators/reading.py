@@ -19,6 +19,7 @@ from nonneg.estimators.description import (
     first_of_equal_rows,
 )
 from nonneg.estimators.display import say
+from nonneg.estimators.groups import ComparedFeatures
 from nonneg.estimators.hierarchy import GroupedFeatures
 from nonneg.estimators.inputs import from_torch, one_row
 from nonneg.estimators.naming import found_names, near_names
@@ -228,7 +229,7 @@ def _cosines(queries: Features, gallery: Features, numbers: torch.Tensor) -> tor
     return cosine.masked_fill(numbers < 0, 0.0)
 
 
-class EditableFeatures:
+class EditableFeatures(ComparedFeatures):
     """What an estimator whose features have names offers for its features."""
 
     expected_activation_: FloatArray

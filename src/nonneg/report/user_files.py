@@ -243,7 +243,7 @@ def images_of_data(data: Data) -> Images:
     return fetch
 
 
-_SHOWN = ("labels", "class_names", "texts", "images", "ids", "numbers")
+_SHOWN = ("labels", "class_names", "texts", "images", "ids", "dates", "numbers")
 
 
 def with_extras(samples: Samples, extras: Extras, part: PartOf | None = None) -> Samples:

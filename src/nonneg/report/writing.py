@@ -1,7 +1,7 @@
 """The writing of an atlas: measured, named and packed into one HTML file that opens offline."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -274,7 +274,10 @@ def _names(
 ) -> list[str]:
     """The given names, else by words where there are texts, else by classes, else none."""
     if atlas.names is not None:
-        return list(atlas.names)
+        if all(atlas.names):
+            return list(atlas.names)
+        suggested = _names(replace(atlas, names=None), shown, facts, captions)
+        return [name or other for name, other in zip(atlas.names, suggested, strict=True)]
     if captions is not None and captions.samples.texts is not None:
         texts = [captions.samples.texts[i] for i in captions.shown]
         top = captions.facts.top
