@@ -44,20 +44,22 @@ Runs = dict[tuple[str, int, str], list[Figures] | str]
 
 NOTES = f"""\
 All methods have the same texts, the same MiniLM vectors and the same number of topics k; the last k
-of a set is the number that BERTopic finds by itself with its first seed (with others it has a few
-more or less). *NCL* is `NCL().fit(X).clusters(X, k)` and the `words(texts)` of these clusters;
-beside it, not ranked, `NCL(n_components=k)` with each text in its
-strongest feature. Peers have their own words, of a vocabulary without stop words, and BERTopic and
-turftopic their defaults otherwise; each text belongs to its strongest topic. *NPMI* is that of the
-first {N_WORDS} words by whole texts; on *new texts*, the test part of 20 Newsgroups, because NCL's
-words are chosen by how they occur together, too; *c_npmi* is gensim's, by runs of ten words;
-*diversity* the share of different words; *AMI* the agreement of topics with classes, texts without
-a topic (*none*) being a group of their own; *intruder* how often a text of another topic is told
-from five of a topic's {_N_TOP} strongest by the vectors (chance 1/6); *stability* the mean cosine
-of the topics' texts with those of another seed, matched one to one. *Seconds* are of processor
-time, on one core, from vectors and texts to topics and words; time to load and compile is left out,
-time to embed words is not. Mean ± standard deviation over seeds. *Rank* is the
-mean rank of NPMI, AMI and intruder among the ranked methods."""
+of a set is the number that BERTopic finds by itself with its first seed (with others it has fewer).
+*NCL* is `NCL().fit(X).clusters(X, k)` and the `words(texts)` of these clusters; beside it, not
+ranked, `NCL(n_components=k)` with each text in its strongest feature. Peers have their own words,
+of a vocabulary of words in at least ten texts without stop words, and BERTopic and turftopic their
+defaults otherwise; each text belongs to its strongest topic. *NPMI* is that of the first {N_WORDS}
+words by whole texts. NCL's words are chosen by how they occur together in these texts, too, so it
+is also measured on *new texts*, the test part of 20 Newsgroups, where words that none of them holds
+count against a method. *c_npmi* is gensim's, by runs of ten words; *diversity* the share of
+different words; *AMI* the agreement of topics with classes, texts without a topic (*none*) being a
+group of their own; *intruder* how often a text of another topic is told from five of a topic's
+{_N_TOP} strongest by the vectors (chance 1/6); *stability* the mean cosine of the topics' texts
+with those of another seed, matched one to one. *Seconds* are of processor time, from vectors and
+texts to topics and words, the least of all seeds because others used the machine too; time to load
+and compile is left out, time to embed words is not. Mean ± standard deviation over seeds. *Rank* is
+the mean rank of NPMI, AMI and intruder among the ranked methods. How many texts words are read from
+(200 per cluster) was chosen on these sets."""
 
 
 class TopicSet(NamedTuple):
@@ -271,14 +273,13 @@ _COLUMNS = (
     ("AMI", "ami", 3),
     ("intruder", "intruder", 3),
     ("none", "none", 3),
-    ("seconds", "seconds", 1),
 )
 
 
 def table(some: Some) -> str:
     """A line for each method, with its rank."""
     ranks = mean_ranks(some)
-    heads = ["", "topics", *(head for head, _, _ in _COLUMNS), "stability", "rank"]
+    heads = ["", "topics", *(head for head, _, _ in _COLUMNS), "stability", "seconds", "rank"]
     lines = [heads, ["---"] * len(heads)]
     for method, found in some.items():
         if isinstance(found, str):
@@ -286,8 +287,10 @@ def table(some: Some) -> str:
             continue
         cells = [_mean([run[key] for run in found], digits) for _, key, digits in _COLUMNS]
         n_topics = f"{np.mean([run['k'] for run in found]):.0f}"
-        last = [_number(stability(found), 3), _number(ranks.get(method, np.nan), 2)]
-        lines.append([METHODS[method].title, n_topics, *cells, *last])
+        seconds = min(run["seconds"] for run in found)
+        last = [(stability(found), 3), (seconds, 1), (ranks.get(method, np.nan), 2)]
+        cells += [_number(value, digits) for value, digits in last]
+        lines.append([METHODS[method].title, n_topics, *cells])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -352,7 +355,11 @@ def _checked(some: Sequence[Some], keys: Sequence[str]) -> str:
 
 def _mean(values: list[float], digits: int) -> str:
     mean = _number(float(np.mean(values)), digits)
-    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+    return (
+        mean
+        if len(values) == 1 or np.isnan(values).any()
+        else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+    )
 
 
 def _number(value: float, digits: int) -> str:
