@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nonneg.report.writing import class_mixes, names_by_class, names_by_words
+from nonneg.report.wording import class_mixes, names_by_class, names_by_words
 
 
 def test_names_come_from_classes():

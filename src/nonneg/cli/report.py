@@ -75,6 +75,12 @@ def report(
         Path | None,
         typer.Option(help="One name per sample, read as --texts are.", rich_help_panel=_FILES),
     ] = None,
+    dates: Annotated[
+        Path | None,
+        typer.Option(
+            help="One date per sample, one per line: 2024-05-01, or empty.", rich_help_panel=_FILES
+        ),
+    ] = None,
     reference: Annotated[
         Path | None,
         typer.Option(
@@ -132,6 +138,7 @@ def report(
             class_names=class_names,
             images=images,
             ids=ids,
+            dates=dates,
             reference=reference,
             captions=captions,
             caption_of=caption_of,

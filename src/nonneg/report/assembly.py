@@ -15,6 +15,7 @@ from nonneg.report.atlas_data import Atlas, RunInfo
 from nonneg.report.headline import LABEL_KEYS, has_readability
 from nonneg.report.run_source import RunSource, headline_figures, selection_points
 from nonneg.report.user_files import (
+    Dates,
     Extras,
     FeatureSet,
     FeatureSource,
@@ -46,6 +47,7 @@ def atlas(
     class_names: Texts | None = None,
     images: Pictures | None = None,
     ids: str | Path | Sequence[Any] | None = None,
+    dates: Dates | None = None,
     names: Texts | None = None,
     reference: FeatureSource | None = None,
     captions: FeatureSource | None = None,
@@ -76,6 +78,7 @@ def atlas(
         class_names: Of class 0, 1, …
         images: One per sample, ``(n, h, w)``, ``(n, c, h, w)`` or ``(n, h, w, c)`` of bytes.
         ids: One per sample, to find it again elsewhere.
+        dates: One per sample, to show how features come and go; empty where one is not known.
         names: One per feature, in place of those that texts and labels suggest.
         reference: An embedding ``(n, width)`` that is trusted to tell which samples are alike.
         captions: Features ``(m, d)`` of captions of the samples.
@@ -101,6 +104,7 @@ def atlas(
         class_names=class_names,
         images=images,
         ids=ids,
+        dates=dates,
         reference=reference,
         captions=captions,
         caption_of=caption_of,
