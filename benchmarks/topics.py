@@ -287,7 +287,7 @@ def table(some: Some) -> str:
             continue
         cells = [_mean([run[key] for run in found], digits) for _, key, digits in _COLUMNS]
         n_topics = f"{np.mean([run['k'] for run in found]):.0f}"
-        seconds = min(run["seconds"] for run in found)
+        seconds = np.fmin.reduce([run["seconds"] for run in found])
         last = [(stability(found), 3), (seconds, 1), (ranks.get(method, np.nan), 2)]
         cells += [_number(value, digits) for value, digits in last]
         lines.append([METHODS[method].title, n_topics, *cells])
