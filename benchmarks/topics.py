@@ -56,10 +56,10 @@ different words; *AMI* the agreement of topics with classes, texts without a top
 group of their own; *intruder* how often a text of another topic is told from five of a topic's
 {_N_TOP} strongest by the vectors (chance 1/6); *stability* the mean cosine of the topics' texts
 with those of another seed, matched one to one. *Seconds* are of processor time, from vectors and
-texts to topics and words, the least of all seeds because others used the machine too; time to load
-and compile is left out, time to embed words is not. Mean ± standard deviation over seeds. *Rank* is
-the mean rank of NPMI, AMI and intruder among the ranked methods. How many texts words are read from
-(200 per cluster) was chosen on these sets."""
+texts to topics and words, the least of all seeds because others used the machine too (of turftopic
+those of the first seed); time to load and compile is left out, time to embed words is not. Mean ±
+standard deviation over seeds. *Rank* is the mean rank of NPMI, AMI and intruder among the ranked
+methods. How many texts words are read from (200 per cluster) was chosen on these sets."""
 
 
 class TopicSet(NamedTuple):
