@@ -91,6 +91,9 @@ class Encoder(nn.Module):
         torch.Size([7, 1024])
     """
 
+    curation = Curation()  # here too, for encoders that were pickled without
+    _reads_directions = False
+
     def __init__(
         self,
         settings: EncoderSettings,
@@ -115,7 +118,6 @@ class Encoder(nn.Module):
         self.nonnegative = NonNegative(
             settings.nonnegative, threshold=settings.threshold, max_active=settings.max_active
         )
-        self.curation = Curation()
         self.gate: Gate | None = None
         if settings.gate is not None:
             self.gate = Gate(self.hidden_size, settings.projector.n_features, settings.gate)
@@ -145,7 +147,7 @@ class Encoder(nn.Module):
         hidden = self.hidden(inputs)  # (n, h)
         read = hidden.detach() if detached else hidden
         scores = self.projector(read)  # (n, d)
-        features = self.nonnegative(scores, off=self.curation.hidden)
+        features = self.nonnegative(scores, off=self.curation.off)
         if self.gate is not None:
             features = features * self.gate(read)
         if self._reads_directions:  # a vector of zeros, as that of an empty text, has none

@@ -52,6 +52,27 @@ class TestValues:
         expected = curated_by_loops(ncl.encoder_, X_NEW, [[b, a], [c, d, e]], [f])
         np.testing.assert_allclose(Z, expected, atol=1e-5)
 
+    @pytest.mark.parametrize("how", ["merged, then hidden", "from a file"])
+    def test_a_hidden_merge_is_off(self, ncl, how):
+        a, b = strongest(ncl, 2)
+        if how == "from a file":
+            ncl.curate({"merge": [[a, b]], "hide": [a]})
+        else:
+            ncl.merge([[a, b]]).hide([a])
+        assert not ncl.transform(X_NEW)[:, [a, b]].any()
+        assert ncl.restore([a]).transform(X_NEW)[:, [a, b]].any(axis=0).all()
+
+    def test_a_vector_of_zeros_has_no_features_in_growing_either(self, ncl):
+        before = ncl.expected_activation_.sum()
+        ncl.partial_fit(np.zeros_like(X))
+        assert ncl.expected_activation_.sum() == pytest.approx(before / 2)
+
+    def test_estimators_pickled_before_still_work(self, ncl, fitted):
+        del ncl.renamed_before_, ncl.encoder_.__dict__["_reads_directions"]
+        ncl.encoder_.__dict__.pop("curation", None)
+        np.testing.assert_array_equal(ncl.transform(X_NEW), fitted.transform(X_NEW))
+        assert not ncl.curation_
+
     def test_another_feature_takes_the_place_of_a_hidden_one(self, ncl):
         ncl.set_params(max_active=1)
         before = ncl.transform(X_NEW)
@@ -132,6 +153,21 @@ class TestNames:
         assert ncl.feature_names_[b].startswith("sort")
         assert ncl.restore().feature_names_[a].startswith("sort")
 
+    def test_a_description_has_the_names_that_hold(self, ncl):
+        a, b, c = strongest(ncl, 3)
+        ncl.rename({a: ncl.feature_names_[b]}).hide([c])
+        name = ncl.feature_names_[c]
+        described = ncl.describe(X, labels=[f"kind {y}" for y in Y])
+        assert described[a].name == ncl.feature_names_[a]
+        assert described[b].name == ncl.feature_names_[b] == f"{described[a].name} (2)"
+        assert ncl.restore([c]).feature_names_[c] == name
+
+    def test_a_name_finds_no_part_of_another_feature(self, ncl):
+        a, b = strongest(ncl, 2)
+        ncl.rename({a: "tea", b: "tea (2)"}).merge([[a, b]])
+        assert ncl.find("tea") == [(a, "tea")]
+        assert ncl.hide(["tea"]).curation_.hidden == (a,)
+
     def test_an_estimator_without_names(self):
         ncl = NCL(**QUICK).fit(X)
         (a,) = strongest(ncl, 1)
@@ -169,14 +205,16 @@ class TestRoundTrips:
         np.testing.assert_allclose(alone, ncl.transform(X_NEW), atol=1e-6)
         assert again.restore().feature_names_ == ncl.restore().feature_names_
 
-    def test_a_selection_keeps_what_it_can(self, ncl):
-        a, b, c, d = strongest(ncl, 4)
-        ncl.rename({b: "mine"}).merge([[b, a], [c, int(ncl.rank_[-1])]]).hide([d])
+    def test_a_selection_leaves_hidden_ones_out(self, ncl):
+        a, b, c = strongest(ncl, 3)
+        ncl.rename({c: "mine"}).hide([b])
         with pytest.warns(UserWarning, match="hold"):
-            small = ncl.select(4)
-        assert small.curation_ == Curation(merged=((1, 0),), hidden=(3,))
-        assert small.feature_names_[1] == "mine"
+            small = ncl.select(2)
+        assert not small.curation_
+        assert small.feature_names_ == [ncl.feature_names_[a], "mine"]
         assert small.renamed_before_.keys() == {1}
+        with pytest.raises(ValueError, match="a merged feature is made of several"):
+            ncl.merge([[a, c]]).select(2)
 
     def test_growing_keeps_it(self, ncl):
         a, b = strongest(ncl, 2)
@@ -249,7 +287,9 @@ class TestRefusals:
             (lambda n: n.hide([-1]), ValueError, "there is no feature -1"),
             (lambda n: n.restore(["x"]), TypeError, "a feature is given by its number"),
             (lambda n: n.merge([[0, 1]]).hide([1]), ValueError, "feature 1 is a part of feature 0"),
-            (lambda n: n.merge([[0, 1]]).merge([[1, 2]]), ValueError, "is a part of feature 0"),
+            (lambda n: n.merge([[0, 1]]).merge([[1, 2]]), ValueError, "give 0 instead"),
+            (lambda n: n.hide([0]).merge([[0, 1]]), ValueError, r"feature 0 is hidden; restore"),
+            (lambda n: n.hide([1]).merge([[0, 1]]), ValueError, r"feature 1 is hidden; restore"),
         ],
     )
     def test_one_sentence(self, ncl, change, error, sentence):

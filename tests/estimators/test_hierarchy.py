@@ -99,6 +99,10 @@ class TestClusters:
         assert len(found.names) == found.labels.max() + 1
         assert all("kind" in name for name in found.names)
 
+    def test_a_generator_is_taken_too(self, ncl):
+        rng = np.random.default_rng(0)
+        assert adjusted_rand_score(Y, ncl.clusters(X, N_KINDS, random_state=rng).labels) > 0.95
+
     def test_largest_first(self, ncl):
         few = np.concatenate(
             [np.flatnonzero(kind == Y)[: 10 + 4 * kind] for kind in range(N_KINDS)]

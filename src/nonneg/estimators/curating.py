@@ -1,12 +1,16 @@
 """Curating features: renamed, merged and hidden by a person, and put back again."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg.encoder import Encoder
+from nonneg.estimators.description import FeatureDescription
+from nonneg.estimators.naming import distinct_names
 from nonneg.head.curation import Curation
 from nonneg.io import read_json
 from nonneg.metrics.results import FloatArray
@@ -23,7 +27,7 @@ class CuratedFeatures:
 
     expected_activation_: FloatArray
     feature_names_: list[str]
-    renamed_before_: dict[int, str]
+    renamed_before_: Mapping[int, str] = MappingProxyType({})
     """The names that renamed features had before, by their numbers."""
 
     @property
@@ -67,6 +71,8 @@ class CuratedFeatures:
             numbers = list(dict.fromkeys(self._one(which) for which in given))
             if len(numbers) < 2:
                 raise ValueError(f"a group needs at least two different features, got {given!r}")
+            if off := set(numbers) & set(self.curation_.hidden):
+                raise ValueError(f"feature {min(off)} is hidden; restore([{min(off)}]) to merge it")
             members = [merged.pop(number, (number,)) for number in numbers]
             merged[numbers[0]] = tuple(n for group in members for n in group)
         self._curate(merged.values(), self.curation_.hidden)
@@ -134,11 +140,22 @@ class CuratedFeatures:
         """Begin without names, as after a fit."""
         self.feature_names_, self.renamed_before_ = [], {}
 
-    def _name_features(self, names: Sequence[str]) -> None:
-        """Take over found names; those of a person stay."""
+    def _with_names(self, described: Sequence[FeatureDescription]) -> list[FeatureDescription]:
+        """Take over found names, and give the descriptions with the names that hold.
+
+        Names of a person stay, and so do those of features that are hidden or a part of another.
+        """
         given = {n: self.feature_names_[n] for n in self.renamed_before_}
-        self.renamed_before_ = {n: names[n] for n in given}
-        self.feature_names_ = [given.get(n, name) for n, name in enumerate(names)]
+        curation, before = self.curation_, self.feature_names_
+        unseen = {*curation.hidden, *curation.merged_away} if before else set()
+        found = [before[n] if n in unseen else one.name for n, one in enumerate(described)]
+        self.renamed_before_ = {n: found[n] for n in given}
+        others = distinct_names([*given.values(), *found])[len(given) :]
+        self.feature_names_ = [given.get(n, name) for n, name in enumerate(others)]
+        named = zip(described, self.feature_names_, strict=True)
+        return [
+            one if n in unseen else replace(one, name=name) for n, (one, name) in enumerate(named)
+        ]
 
     def _curated_encoders(self) -> list[Encoder]:
         check_is_fitted(self)
@@ -159,7 +176,9 @@ class CuratedFeatures:
         number = self._known_number(numbers[0])
         for group in self.curation_.merged:
             if number in group[1:]:
-                raise ValueError(f"feature {number} is a part of feature {group[0]}; change that")
+                raise ValueError(
+                    f"feature {number} is a part of feature {group[0]}; give {group[0]} instead"
+                )
         return number
 
     def _known_number(self, number: Any) -> int:  # noqa: ANN401

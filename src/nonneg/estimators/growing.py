@@ -8,7 +8,7 @@ reconstruction, and what of the sample does not lie along it is unexplained.
 import copy
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -109,7 +109,8 @@ def _parts(
                 centred.double().square().sum(dim=1).cpu(),
                 (centred @ (projection.axes / scales)).cpu(),
                 encoded.hidden.cpu(),
-                encoder.nonnegative(encoded.scores).cpu(),  # as learnt, before any curation
+                # As learnt, before any curation; a vector of zeros has none.
+                (encoder.nonnegative(encoded.scores) * vectors.any(1, keepdim=True)).cpu(),
             )
 
 
@@ -313,7 +314,7 @@ class GrowableFeatures:
     coverage_: Coverage
     expected_activation_: FloatArray
     feature_names_: list[str]
-    renamed_before_: dict[int, str]
+    renamed_before_: Mapping[int, str]
     n_alive_: int
     n_features_in_: int
     random_state: int | np.random.RandomState | None
@@ -387,17 +388,17 @@ class GrowableFeatures:
         their ``expected_activation_``, as a share of that of all features.
 
         Args:
-            k: From 1 to ``n_components``. Feature i of the result is feature ``rank_[i]`` here; a
-                ``threshold_`` is then a share of the length of these k alone.
+            k: From 1 to ``n_components``. Feature i of the result is feature ``rank_[i]`` here,
+                hidden ones left out; a ``threshold_`` is then a share of these k alone.
         """
         check_is_fitted(self)
         if isinstance(k, bool) or not isinstance(k, Integral):
             raise TypeError(f"k must be a whole number of features, got {k!r}")
-        if not 1 <= k <= self.encoder_.n_features:
-            raise ValueError(
-                f"k must be between 1 and the {self.encoder_.n_features} features, got {k}"
-            )
-        order: IntArray = self.rank_
+        if self.encoder_.curation.merged:
+            raise ValueError("a merged feature is made of several; restore() them to select")
+        order: IntArray = self.rank_[~np.isin(self.rank_, self.encoder_.curation.hidden)]
+        if not 1 <= k <= len(order):
+            raise ValueError(f"k must be between 1 and the {len(order)} features, got {k}")
         _warn_of_loss(self.expected_activation_[order], int(k))
         chosen = order[:k]
         # The target belongs to all features; fewer of them are on among the chosen.

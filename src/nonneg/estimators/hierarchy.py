@@ -283,6 +283,8 @@ def _cluster_name(strength: FloatArray, names: Sequence[str]) -> str:
 def _k_means(rows: FloatArray, k: int, random_state: Any, n_init: int) -> IntArray:  # noqa: ANN401
     from sklearn.cluster import KMeans
 
+    if isinstance(random_state, np.random.Generator):  # scikit-learn knows the older kind only
+        random_state = int(random_state.integers(2**31))
     found: IntArray = KMeans(k, n_init=n_init, random_state=random_state).fit_predict(rows)
     return found
 

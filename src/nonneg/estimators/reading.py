@@ -24,6 +24,7 @@ from nonneg.estimators.hierarchy import GroupedFeatures
 from nonneg.estimators.inputs import from_torch, one_row
 from nonneg.estimators.naming import found_names, near_names
 from nonneg.estimators.tokens import Tokenize
+from nonneg.head.curation import Curation
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.metrics.retrieval import nearest, nonzero_rows
@@ -234,6 +235,7 @@ class EditableFeatures(ComparedFeatures):
 
     expected_activation_: FloatArray
     feature_names_: list[str]
+    curation_: Curation
 
     def find(self, name: str) -> list[tuple[int, str]]:
         """The features that a name stands for, as ``(number, name)``; empty if there is none.
@@ -245,7 +247,9 @@ class EditableFeatures(ComparedFeatures):
             name: ``"credit card"`` finds ``credit card, lost``, but not ``credit cards``.
         """
         check_is_fitted(self)
-        return found_names(name, self.feature_names_)
+        away = self.curation_.merged_away  # these are a part of another
+        shown = ["" if n in away else known for n, known in enumerate(self.feature_names_)]
+        return found_names(name, shown)
 
     def edit(
         self,
@@ -376,8 +380,7 @@ class ReadableFeatures(GroupedFeatures, EditableFeatures):
             namer=namer,
             tokenize=tokenize,
         )
-        self._name_features([description.name for description in found])  # type: ignore[attr-defined]
-        return found
+        return self._with_names(found)  # type: ignore[attr-defined, no-any-return]
 
 
 class ReadableSides(EditableFeatures):
@@ -441,5 +444,4 @@ class ReadableSides(EditableFeatures):
         how |= {"n_words": n_words, "tokenize": tokenize}
         of_x = describe_features(Z_x, same_as=first_of_equal_rows(X), vectors=X, **how)
         of_y = describe_features(Z_y, same_as=first_of_equal_rows(y), vectors=y, namer=namer, **how)
-        self._name_features([description.name for description in of_y])  # type: ignore[attr-defined]
-        return of_x, of_y
+        return of_x, self._with_names(of_y)  # type: ignore[attr-defined]

@@ -40,6 +40,12 @@ class Curation(Settings):
         return self
 
     @property
+    def off(self) -> list[int]:
+        """The features that are off before others are thinned: hidden ones, with all members."""
+        members = {n for group in self.merged if group[0] in self.hidden for n in group}
+        return sorted(members | set(self.hidden))
+
+    @property
     def merged_away(self) -> set[int]:
         """The features that are a part of another one."""
         return {number for group in self.merged for number in group[1:]}
