@@ -15,7 +15,6 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date as Date
-from datetime import datetime
 from functools import lru_cache
 from importlib import import_module
 from operator import index

@@ -142,13 +142,13 @@ def _periods(seconds: IntArray, period: str) -> Grouping:
     found, numbers = np.unique(by, return_inverse=True)
     if len(found) > _MOST_GROUPS:
         raise ValueError(
-            f'period="{period}" makes {len(found)} periods, more than {_MOST_GROUPS}; take a longer '
-            'one, or "auto"'
+            f'period="{period}" makes {len(found)} periods, more than {_MOST_GROUPS}; take a '
+            'longer one, or "auto"'
         )
     return Grouping([period_name(int(i), period) for i in found], numbers, ranks_in_time(seconds))
 
 
-def ranks_in_time(times: ArrayLike) -> FloatArray:
+def ranks_in_time(times: IntArray) -> FloatArray:
     """The rank of each sample in time, equal times sharing theirs, from -1/2 to 1/2 ``(n,)``."""
     ranks: FloatArray = rankdata(times)
     return (ranks - 1) / max(len(ranks) - 1, 1) - 0.5
@@ -230,6 +230,7 @@ def table_over(
     places = (np.arange(n_samples), groups.numbers)
     is_in = sparse.csc_array((np.ones(n_samples), places), shape=(n_samples, len(sizes)))
     sums = (rows.T @ is_in).toarray()  # (d, groups)
+    scores: FloatArray | sparse.csc_array
     if groups.when is None:
         rest = (sums.sum(axis=1, keepdims=True) - sums) / (n_samples - sizes)
         change = sums / sizes - rest

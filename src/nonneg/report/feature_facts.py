@@ -279,7 +279,7 @@ def over_time(
     counts = np.bincount(number - first, minlength=len(periods))
     rows = sparse.vstack(
         [
-            sparse.csr_array(_strengths(features, dated[start : start + features.tile_rows]))
+            sparse.csr_array(_strengths_of(features, dated[start : start + features.tile_rows]))
             for start in range(0, len(dated), features.tile_rows)
         ],
         format="csr",
@@ -301,7 +301,7 @@ def over_time(
     return OverTime(unit, periods, counts, means, errors, change, is_significant)
 
 
-def _strengths(features: Features, rows: IntArray) -> FloatArray:
+def _strengths_of(features: Features, rows: IntArray) -> FloatArray:
     """Of some samples ``(m, d)``, those that are off being 0."""
     chosen = features.rows(torch.from_numpy(rows).to(features.device))
     strength: FloatArray = unit_rows(chosen).abs().double().cpu().numpy()

@@ -206,7 +206,7 @@ def days(dates: Dates) -> NDArray[np.datetime64]:
     if isinstance(dates, np.ndarray) and dates.dtype.kind == "M":
         return dates.astype("datetime64[D]")
     path = path_of(dates)
-    values: Sequence[Any] = text_list(path) if path else list(dates)
+    values: Any = dates if path is None else text_list(path)
     found = [_day(path, number, value) for number, value in enumerate(values, start=1)]
     return np.array(found, dtype="datetime64[D]")
 
