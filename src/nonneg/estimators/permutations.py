@@ -145,8 +145,9 @@ def _spread_out(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     place = (values - grid[0]) / step
     left = np.clip(place.astype(np.int64), 0, _N_POINTS - 2)
     part = np.clip(place - left, 0, 1)
-    counts: FloatArray = np.bincount(left, 1 - part, _N_POINTS)
-    counts += np.bincount(left + 1, part, _N_POINTS)
+    counts = np.zeros(_N_POINTS)
+    np.add.at(counts, left, 1 - part)
+    np.add.at(counts, left + 1, part)
     return grid[counts > 0], counts[counts > 0]
 
 
