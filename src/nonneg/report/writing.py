@@ -44,8 +44,8 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
     n_empty = int((metrics.active_per_sample(samples.features).per_sample == 0).sum())
     if n_empty:
         said.append(
-            f"{n_empty:,} of {len(samples):,} {samples.kind}s have no active feature; they count in "
-            "all figures."
+            f"{n_empty:,} of {len(samples):,} {samples.kind}s have no active feature; they count "
+            "in all figures."
         )
     said += _of_room(side)
     if content["signed"] or content.get("against", {}).get("signed"):
