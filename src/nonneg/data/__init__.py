@@ -3,6 +3,7 @@
 from nonneg.data.arrays import numbered, read_array, read_labels
 from nonneg.data.checking import check
 from nonneg.data.dataset import ArrayData, Data, Subset, split_off, subset
+from nonneg.data.dates import read_date
 from nonneg.data.feature_file import read_features, write_features
 from nonneg.data.folder import ImageFolder
 from nonneg.data.official import (
@@ -38,6 +39,7 @@ __all__ = [
     "names",
     "numbered",
     "read_array",
+    "read_date",
     "read_features",
     "read_idx",
     "read_labels",

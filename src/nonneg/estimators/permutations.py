@@ -63,7 +63,7 @@ def permutation_p(
     observed = (by_feature @ by_score).toarray()  # (d, k)
     slack = _ROUNDING * (abs(by_feature) @ abs(by_score)).toarray()
     n_high, n_low = np.zeros(observed.shape), np.zeros(observed.shape)
-    n_drawn, at_most = np.zeros(observed.shape), np.ones(observed.shape)
+    n_drawn = np.zeros(observed.shape)
     is_open, total, goal = np.ones(observed.shape, bool), 0, min(_FIRST_PERMUTATIONS, most)
     while total < goal:
         for which, sums in _permuted_sums(by_feature, by_score, is_open, goal - total, rng):
@@ -72,11 +72,11 @@ def permutation_p(
         n_drawn[is_open] += goal - total
         n_extreme = np.minimum(n_high, n_low)
         if total == 0:
-            is_far = n_extreme == 0
-            at_most = _bounds(by_feature, by_score, is_far, observed, slack)
-            is_open &= at_most > alpha / observed.size  # below, nothing can change the verdict
+            at_most = _bounds(by_feature, by_score, n_extreme == 0, observed, slack)
+            is_found = at_most <= alpha / observed.size  # whatever the others are
+            is_open &= ~is_found
         total = goal
-        is_open = _still_open(is_open, n_extreme, total, alpha)
+        is_open = _still_open(is_open, is_found, n_extreme, total, alpha)
         p: FloatArray = np.minimum(2 * (n_extreme + 1) / (n_drawn + 1), 1)
         p = np.where(n_extreme == 0, np.minimum(p, at_most), p)
         n_found = (adjusted_p(p) <= alpha).any(axis=1).sum()
@@ -187,17 +187,19 @@ def tail_bound(on: FloatArray, scores: ScoreMoments, beyond: float) -> float:
     return float(np.exp(min((logs - tried * beyond).min(), 0)))
 
 
-def _limits(is_open: BoolArray, alpha: float) -> FloatArray:
-    """The largest p-values that are significant if all open ones are ``(d, k)``; see adjusted_p."""
-    n_open = is_open.sum(axis=1, keepdims=True)
-    limits = alpha * (n_open > 0).mean() * n_open / is_open.shape[1]
-    return np.broadcast_to(limits, is_open.shape)
+def _limits(may_be: BoolArray, alpha: float) -> FloatArray:
+    """The largest p-values that are significant if all that may be are ``(d, k)``."""
+    n_hopeful = may_be.sum(axis=1, keepdims=True)
+    limits = alpha * (n_hopeful > 0).mean() * n_hopeful / may_be.shape[1]  # see adjusted_p
+    return np.broadcast_to(limits, may_be.shape)
 
 
-def _still_open(is_open: BoolArray, n_extreme: FloatArray, total: int, alpha: float) -> BoolArray:
-    """Which comparisons can be significant if all that are open are, ``(d, k)``."""
+def _still_open(
+    is_open: BoolArray, is_found: BoolArray, n_extreme: FloatArray, total: int, alpha: float
+) -> BoolArray:
+    """Which open comparisons can be significant if all that are open or found are, ``(d, k)``."""
     while True:
-        chance = binom.sf(n_extreme - 1, total, _limits(is_open, alpha) / 2)
+        chance = binom.sf(n_extreme - 1, total, _limits(is_open | is_found, alpha) / 2)
         still: BoolArray = is_open & (chance >= _HOPELESS)
         if still.sum() == is_open.sum():
             return still
