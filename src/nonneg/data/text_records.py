@@ -134,6 +134,7 @@ class Delimited:
                 yield first, row
 
     def records(self) -> Iterator[Record]:
+        """All records, from the first on."""
         lines = _Lines(self._file, self._path, self._begin)
         lines.number = self._line
         offset, n_fields = lines.offset, len(self._header)
@@ -147,6 +148,7 @@ class Delimited:
             offset = lines.offset
 
     def text_at(self, offset: int) -> str:
+        """The text of the record that begins there."""
         _, row = next(self._rows(_Lines(self._file, self._path, offset)))
         assert self._places[0] is not None
         return row[self._places[0]]
@@ -159,6 +161,7 @@ class JsonLines:
         self._file, self._path, self._columns = file, path, columns
 
     def records(self) -> Iterator[Record]:
+        """All records, from the first on."""
         lines = _Lines(self._file, self._path)
         offset, is_first = 0, True
         for line in lines:
@@ -185,6 +188,7 @@ class JsonLines:
         return False
 
     def text_at(self, offset: int) -> str:
+        """The text of the record that begins there."""
         line = next(_Lines(self._file, self._path, offset))
         return _as_text(json.loads(line)[self._columns.text], "", None)
 
@@ -209,6 +213,7 @@ class PlainLines:
         self._file, self._path = file, path
 
     def records(self) -> Iterator[Record]:
+        """All records, from the first on."""
         lines = _Lines(self._file, self._path)
         offset = 0
         for line in lines:
@@ -216,6 +221,7 @@ class PlainLines:
             offset = lines.offset
 
     def text_at(self, offset: int) -> str:
+        """The text of the record that begins there."""
         line = next(_Lines(self._file, self._path, offset))
         return line.removesuffix("\n").removesuffix("\r")
 
@@ -227,6 +233,7 @@ class Spooled:
         self._file, self._found = file, found
 
     def records(self) -> Iterator[Record]:
+        """All records, from the first on."""
         for record in self._found:
             content = record.text.encode()
             offset = self._file.tell()
@@ -235,6 +242,7 @@ class Spooled:
         self._file.flush()
 
     def text_at(self, offset: int) -> str:
+        """The text of the record that begins there."""
         (length,) = _LENGTH.unpack(_read_at(self._file, _LENGTH.size, offset))
         return _read_at(self._file, length, offset + _LENGTH.size).decode()
 
@@ -244,6 +252,7 @@ Format = Delimited | JsonLines | PlainLines | Spooled
 
 
 def parquet_records(path: Path, columns: Columns) -> Iterator[Record]:
+    """The records of a parquet file, which have no places."""
     with parquet_file(path) as file:
         names = _asked(path, columns, file.schema_arrow.names)
         wanted = list(dict.fromkeys(filter(None, names)))

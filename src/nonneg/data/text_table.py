@@ -165,10 +165,10 @@ class _Texts(Sequence[str]):
 
 def _texts_again(path: Path, columns: Columns, state: tuple[int, ...]) -> Sequence[str]:
     """The texts of a table that was pickled."""
-    texts = read_table(path, **columns._asdict()).texts
+    check_is_file(path, TABLE_KINDS)
     if _state(path.stat()) != state:
         raise _changed(path)
-    return texts
+    return _scanned(path, columns, state).texts
 
 
 def _changed(path: Path) -> ValueError:
