@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import subprocess
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -273,6 +274,31 @@ def test_threads_do_not_disturb_each_other(tmp_path, monkeypatch, has_pread):
                 assert found == [texts[n] for n in order]
     finally:
         sys.setswitchinterval(before)
+
+
+FORKS = """
+import os, random, sys
+from nonneg.data.text_table import read_table
+texts = read_table(sys.argv[1]).texts
+children = []
+for seed in range(3):
+    child = os.fork()
+    if child == 0:
+        numbers = random.Random(seed).choices(range(len(texts)), k=5000)
+        os._exit(any(not texts[n].startswith(f"text {n} ") for n in numbers))
+    children.append(child)
+sys.exit(max(os.waitpid(child, 0)[1] for child in children) > 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_forks_do_not_disturb_each_other(tmp_path):
+    texts = [f"text {n} " + "x" * (37 * n % 300) for n in range(5000)]
+    (tmp_path / "t.txt").write_text("\n".join(texts))
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS, tmp_path / "t.txt"], capture_output=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_a_table_is_pickled_by_its_file(tmp_path):

@@ -141,6 +141,7 @@ class _Texts(Sequence[str]):
         source: tuple[Path, Columns, tuple[int, ...]],
     ) -> None:
         self._form, self._offsets, self._file, self._source = form, offsets, file, source
+        self._is_copied = _is_copied(source[0])
         weakref.finalize(self, file.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -156,7 +157,7 @@ class _Texts(Sequence[str]):
     def __getitem__(self, which: slice) -> list[str]: ...
     def __getitem__(self, which: int | slice) -> str | list[str]:
         path, _, state = self._source
-        if not _is_copied(path) and _state(os.fstat(self._file.fileno())) != state:
+        if not self._is_copied and _state(os.fstat(self._file.fileno())) != state:
             raise _changed(path)
         if isinstance(which, slice):
             return [self._form.text_at(int(offset)) for offset in self._offsets[which]]
