@@ -250,7 +250,9 @@ def test_a_namer_gets_words_and_texts_and_gives_the_name():
 def test_what_a_namer_does_wrong_is_named():
     with pytest.raises(TypeError, match="namer returned None for feature 0; it must return a text"):
         describe_features(Z, texts=TEXTS, namer=lambda words, examples: None)
-    with pytest.raises(ValueError, match="namer names features by their texts; give texts="):
+    with pytest.raises(
+        ValueError, match="namer is for naming features by their texts; give texts="
+    ):
         describe_features(Z, labels=list("abccd"), namer=lambda words, examples: "x")
 
     def broken(words, examples):
@@ -281,3 +283,10 @@ def test_equal_names_get_further_words():
     found = describe_features(Z, texts=[t.replace(" ", ". ") for t in texts], n_words=1)
     assert len({d.name for d in found}) == 2
     assert all(len(d.words) == 1 for d in found)
+
+
+def test_a_tokenizer_is_a_function_and_needs_texts():
+    with pytest.raises(TypeError, match="tokenize is a function, got 'jieba'"):
+        describe_features([[1.0]], texts=["a word"], tokenize="jieba")
+    with pytest.raises(ValueError, match="tokenize is for naming features by their texts"):
+        describe_features([[1.0]], tokenize=str.split)

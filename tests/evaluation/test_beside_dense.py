@@ -222,6 +222,18 @@ def test_too_few_test_samples_leave_purity_out_and_say_so():
     assert "purity" in beside_dense(**given, k=4, m=5).sentence
 
 
+def test_the_purity_of_a_few_of_many_features_is_left_out():
+    given = samples(n_test=60)
+    for part in ("train", "test"):  # five features that are on often, and many that are on for one
+        Z = given[f"Z_{part}"]
+        given[f"Z_{part}"] = np.hstack([Z + 1, np.eye(len(Z), 30)])
+    found = beside_dense(**given, m=20)
+    assert math.isnan(found.features.top_purity)
+    figure = found.figures()["beside_top20_purity"]
+    assert figure.beside["because"] == "fewer than ten features are on for 20 of the 60 samples"
+    assert not math.isnan(found.vectors.top_purity)
+
+
 @pytest.mark.parametrize(
     ("precision", "margin", "words"),
     [

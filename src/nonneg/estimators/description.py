@@ -109,8 +109,7 @@ def describe_features(
             raise ValueError(
                 f"{name} has {len(given)} entries for {features.n_samples} samples; give one each"
             )
-    if namer is not None and texts is None:
-        raise ValueError("namer names features by their texts; give texts=… too")
+    _check_functions(texts, namer=namer, tokenize=tokenize)
     if texts is not None and hasattr(texts, "tolist"):  # its rows may have names of their own
         texts = texts.tolist()
     top = _strongest(features, n_top, same_as)
@@ -223,6 +222,14 @@ def _words_in_common(groups: tuple[Words, Words]) -> set[str]:
         {word for term, _ in group[:_N_COMMON] for word in term.split(" ")} for group in groups
     )
     return first & second
+
+
+def _check_functions(texts: Sequence[str] | None, **given: object) -> None:
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is a function, got {function!r}")
+        if function is not None and texts is None:
+            raise ValueError(f"{name} is for naming features by their texts; give texts=… too")
 
 
 def _given_name(namer: Namer, feature: FeatureDescription, texts: Sequence[str] | None) -> str:

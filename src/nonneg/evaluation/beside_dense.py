@@ -49,6 +49,10 @@ class Found(NamedTuple):
     kept: float
 
 
+# The purity of fewer features than this is a matter of chance.
+_LEAST_MEASURED = 10
+
+
 @dataclass(frozen=True)
 class Represented:
     """The figures of one way to write samples as numbers.
@@ -59,7 +63,8 @@ class Represented:
         bytes_per_sample: 4 per column, or 8 per active number (value and index) if that is less.
         in_train: Found among the training samples.
         in_test: Found among the other test samples.
-        top_purity: Of the test samples; NaN without labels, or where no column is active for m.
+        top_purity: Of the test samples; NaN without labels, or where fewer than ten columns are
+            active for m.
         n_zero_rows: Test samples without any number other than 0; they find nothing.
     """
 
@@ -129,6 +134,8 @@ class BesideDense:
         if not math.isnan(value):
             return Figure.of(key, value, **others, **counts)
         why = self.because or why_too_few(self.n_test, self.m)
+        if path == "top_purity" and not self.because and self.n_test > self.m:
+            why = f"fewer than ten features are on for {self.m} of the {self.n_test:,} samples"
         if path.endswith("kept"):
             why = "all vectors of the test samples are zero"
         return Figure.of(key, None, **{BECAUSE: why}, **others, **counts)
@@ -279,7 +286,9 @@ def _represented(
     active = metrics.active_per_sample(test.source).value
     purity = math.nan
     if y_test is not None and test.n_samples > m:  # the strongest of all samples are all samples
-        purity = metrics.top_purity(test.source, y_test, m).value
+        measured = metrics.top_purity(test.source, y_test, m)
+        is_enough = measured.averaged_over >= min(_LEAST_MEASURED, test.n_features)
+        purity = measured.value if is_enough else math.nan
     return Represented(
         n_numbers=test.n_features,
         active_per_sample=active,

@@ -41,6 +41,12 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
             f"{side['n']:,} of {len(samples):,} {samples.kind}s are shown, drawn at random; "
             "statistics are from all of them."
         )
+    n_empty = int((metrics.active_per_sample(samples.features).per_sample == 0).sum())
+    if n_empty:
+        said.append(
+            f"{n_empty:,} of {len(samples):,} {samples.kind}s have no active feature; they count "
+            "in all figures."
+        )
     said += _of_room(side)
     if content["signed"] or content.get("against", {}).get("signed"):
         who = atlas.method if content["signed"] else atlas.against_method

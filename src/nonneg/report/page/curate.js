@@ -109,7 +109,7 @@ function changedWords(feature) {
     "It stands for ",
     membersOf(feature).map((f, at) => [at ? "; " : "", `${features.names[f] || "feature"} #${f}`]),
     ": its activation is the root of the sum of their squares. What follows is of the ",
-    `${samples.kind}s on this page; all figures are there once nonneg curate has applied the changes.`,
+    `${samples.kind}s on this page; all figures are there once nonneg curate has applied the changes and nonneg report has made the page again.`,
   );
 }
 
@@ -133,7 +133,7 @@ function changeRows() {
       change("Taken back.", () => {
         changes.merge = changes.merge.filter((other) => other !== group);
       });
-    rows.push(entry(`${group.slice(1).map(was).join("; ")} merged into ${was(group[0])}`, back));
+    rows.push(entry(`${group.slice(1).map(was).join("; ")} merged into ${featureName(group[0])} #${group[0]}`, back));
   }
   for (const f of changes.hide) {
     rows.push(entry(`${was(f)} is hidden`, () => change("Taken back.", () => changes.hide.delete(f))));

@@ -148,7 +148,9 @@ function showSample(side, number) {
         "Its active features",
         side.kept_a_row
           ? `The ${side.kept_a_row} strongest; the page has no room for the others.`
-          : `${plural(side.active(number).length, "feature")}; squares of the activations add up to 1.`,
+          : side.active(number).length
+            ? `${plural(side.active(number).length, "feature")}; squares of the activations add up to 1.`
+            : "None: no feature is on.",
         activeList(side, number),
       ),
     ),
