@@ -239,3 +239,31 @@ def tiny_model(library):
         transformer = modules.Transformer(place, max_seq_length=32)
         pooling = modules.Pooling(8, pooling_mode="mean")
         return library.SentenceTransformer(modules=[transformer, pooling], device="cpu")
+
+
+def test_a_model_that_was_moved_has_the_name_that_is_given_now(folder, tmp_path, monkeypatch):
+    loaded = installed(monkeypatch)
+    first = cached_vectors(["a", "b"], TextEncoder(folder), tmp_path / "kept")
+    moved = folder.rename(tmp_path / "moved")
+    n_loaded = len(loaded)
+    again = cached_vectors(["a", "b"], TextEncoder(moved), tmp_path / "kept")
+    assert again.path == first.path
+    assert again.encoder.name == str(moved)
+    assert again.encoder == first.encoder.model_copy(update={"name": str(moved)})
+    assert len(loaded) == n_loaded
+
+
+@pytest.mark.parametrize("given", [["a", None], [" ", ""], "abc"])
+def test_what_cannot_be_embedded_leaves_nothing(folder, tmp_path, monkeypatch, given):
+    loaded = installed(monkeypatch)
+    with pytest.raises((TypeError, ValueError), match=r"place 1|all are empty|one text"):
+        embed(given, folder, cache=tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+    assert loaded == []
+
+
+def test_a_wrong_text_late_is_found_before_the_first_is_embedded():
+    model = WordSums()
+    with pytest.raises(TypeError, match="holds float in place 25"):
+        embed([*TEXTS[:25], 1.5], model)
+    assert model.n_encoded == 0

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -91,7 +92,7 @@ def embed(
     if cache is not None:
         found = npy_array(cached_vectors(texts, encoder, cache, watch=watch).path)
         return np.asarray(found, dtype=np.float32)
-    _check_some(texts)
+    deque(_checked(texts), maxlen=0)
     return np.concatenate(list(_chunks(texts, encoder, 0, watch)))
 
 
@@ -111,14 +112,14 @@ def cached_vectors(
     Raises:
         BlockingIOError: Another process is embedding the same texts.
     """
-    folder = Path(folder)
+    folder, content = Path(folder), _digest_of_texts(texts)
     check_folder(folder)
     if encoder.digest is None:
         raise ValueError(
             f"vectors by {encoder.name} cannot be kept: it has no weights to tell it by; leave the "
             "cache out, or give the folder of a model"
         )
-    key = hashlib.sha256(f"{encoder.digest} {_digest_of_texts(texts)}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{encoder.digest} {content}".encode()).hexdigest()[:32]
     path, facts = folder / f"{key}.npy", folder / f"{key}.json"
     if not path.is_file():
         work = folder / f"{key}.part"
@@ -130,12 +131,13 @@ def cached_vectors(
         with suppress(OSError):
             work.rmdir()
     remedy = f"remove {facts} and {path}, and embed again"
-    return CachedVectors(path, EncoderFacts.read(read_json(facts, remedy=remedy)))
+    known = EncoderFacts.read(read_json(facts, remedy=remedy))
+    # The same model may lie elsewhere now.
+    return CachedVectors(path, known.model_copy(update={"name": encoder.name}))
 
 
 def _append_rows(path: Path, texts: Sequence[str], encoder: "TextEncoder", watch: Watch) -> None:
     """Write all rows as an npy file, from the first part on that an earlier call did not finish."""
-    _check_some(texts)
     path.touch()
     with path.open("r+b") as file:
         width = _begun_width(file, len(texts))
@@ -181,12 +183,6 @@ def _chunks(
     """Rows of the texts from some number on, a chunk at a time; empty texts have rows of zeros."""
     for at in range(start, len(texts), _CHUNK):
         some = list(texts[at : at + _CHUNK])
-        for number, text in enumerate(some, start=at):
-            if not isinstance(text, str):
-                raise TypeError(
-                    f"texts holds {type(text).__name__} in place {number}; give a text each, empty "
-                    "where there is none"
-                )
         told = [place for place, text in enumerate(some) if text.strip()]
         # Of empty texts alone a full stop tells the width.
         found = encoder.encode([some[place] for place in told] or ["."])
@@ -196,17 +192,27 @@ def _chunks(
         watch(at + len(some), len(texts))
 
 
-def _check_some(texts: Sequence[str]) -> None:
+def _checked(texts: Sequence[str]) -> Iterator[str]:
+    """The texts; a sentence for what cannot be embedded, before hours of work or any file."""
     if isinstance(texts, str):
         raise TypeError("texts is one text; give a list of texts, also of one")
-    if not any(str(text).strip() for text in texts):
+    has_some = False
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"texts holds {type(text).__name__} in place {number}; give a text each, empty "
+                "where there is none"
+            )
+        has_some = has_some or bool(text.strip())
+        yield text
+    if not has_some:
         raise ValueError("there is no text to embed: all are empty")
 
 
 def _digest_of_texts(texts: Sequence[str]) -> str:
     digest = hashlib.sha256()
-    for text in texts:
-        content = str(text).encode(errors="surrogatepass")
+    for text in _checked(texts):
+        content = text.encode(errors="surrogatepass")
         digest.update(f"{len(content)}:".encode())
         digest.update(content)
     return digest.hexdigest()

@@ -84,3 +84,24 @@ def test_a_trained_run_is_refused(nonneg, tmp_path):
     ended = nonneg("curate", tmp_path)
     assert ended.returncode == 1
     assert "was trained, not fitted" in ended.stderr
+
+
+def test_compare_takes_no_figures_of_other_features_and_pools_no_curated_runs(nonneg, run):
+    other = run.parent / "other"
+    quick = ("--set", "max_steps=60", "--set", "batch_size=64", "--set", "seed=1")
+    assert nonneg("fit", run.parent / "x.npy", *quick, "--out", other).returncode == 0
+    for folder in (run, other):
+        assert nonneg("evaluate", folder, "--only", "properties").returncode == 0
+    before = nonneg("compare", run, other)
+    assert "NCL: 2 runs" in before.stdout
+    a, b, c = (int(i) for i in library.NCL.load(run).rank_[:3])
+    nonneg("curate", run, changes(run, merge=[[a, b]], hide=[c]))
+    stale = nonneg("compare", run, other)
+    assert stale.returncode == 1
+    assert "is of other features than the run has now" in stale.stderr
+    assert f"run again: nonneg evaluate {run}" in " ".join(stale.stderr.split())
+    assert nonneg("evaluate", run, "--only", "properties").returncode == 0
+    told = nonneg("compare", run, other).stdout
+    assert f"NCL (curation merged {a}+{b}, hidden {c}): 1 run" in " ".join(told.split())
+    assert "NCL (curation none): 1 run" in " ".join(told.split())
+    assert "differ by more than the transform: curation" in told

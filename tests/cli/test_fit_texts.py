@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import re
 
 import numpy as np
@@ -284,3 +285,51 @@ def test_the_demo_of_texts(nonneg, tmp_path):
     assert len(content["class_names"]) == 75
     again = nonneg("demo", "--texts", "--out", tmp_path / "demo")
     assert again.returncode == 0, again.stderr
+
+
+def test_what_was_curated_is_so_in_all_that_fit_and_curate_write(nonneg, place, tmp_path):
+    given = ["--encoder", "model", *QUICK, "--out", tmp_path / "run"]
+    said = nonneg("fit", "reviews.csv", *COLUMNS, *given, cwd=place)
+    assert said.returncode == 0, said.stderr
+    run = tmp_path / "run"
+    a, b, c = library.NCL.load(run).rank_[:3].tolist()
+    changes = tmp_path / "changes.json"
+    changes.write_text(json.dumps({"rename": {a: "first of all"}, "merge": [[a, b]], "hide": [c]}))
+
+    def rows():
+        with (run / "features.csv").open(newline="") as file:
+            return {int(row["feature"]): row for row in csv.DictReader(file)}
+
+    before = rows()
+    ended = nonneg("curate", run, changes)
+    assert f"all features, written again: {run / 'features.csv'}" in ended.stdout
+    assert rows()[a]["name"] == "first of all"
+    assert rows()[a] != before[a]
+    assert {b, c}.isdisjoint(rows())
+
+    table = (run / "features.csv").read_bytes()
+    (run / "features.csv").write_text("of before")
+    for name in ("features.csv", "atlas.html"):
+        os.utime(run / name, ns=(0, 0))
+    again = nonneg("fit", "reviews.csv", *COLUMNS, *given, cwd=place)
+    assert again.returncode == 0, again.stderr
+    listed = again.stdout.partition("strongest features")[2].partition("all features")[0]
+    numbers = [int(number) for number in re.findall(r"^│\s+(\d+) │", listed, re.MULTILINE)]
+    assert numbers == [n for n in library.NCL.load(run).rank_[:12].tolist() if n not in (b, c)]
+    assert (run / "features.csv").read_bytes() == table
+    assert "first of all" in json.dumps(page(run / "atlas.html"))
+    last = nonneg("fit", "reviews.csv", *COLUMNS, *given, cwd=place)
+    assert "all features" not in last.stdout
+    assert "the atlas" not in last.stdout
+
+
+def test_changes_are_kept_where_the_texts_are_gone(nonneg, place, tmp_path):
+    table = write_table(tmp_path / "few.csv", ROWS)
+    given = ["--encoder", place / "model", *QUICK, "--no-page", "--out", tmp_path / "run"]
+    assert nonneg("fit", table, *COLUMNS, *given).returncode == 0
+    table.unlink()
+    (tmp_path / "changes.json").write_text('{"rename": {"0": "tea"}}')
+    ended = nonneg("curate", tmp_path / "run", tmp_path / "changes.json")
+    assert ended.returncode == 0, ended.stderr
+    assert "features.csv still has the features of before: " in ended.stdout
+    assert library.NCL.load(tmp_path / "run").feature_names_[0] == "tea"

@@ -4,14 +4,20 @@ import csv
 import gzip
 import io
 import json
+import os
+import pickle
+import subprocess
+import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.data.text_table import is_table, read_table
+from nonneg.data.text_table import _scanned, is_table, read_table
 
 FIELD = st.text(
     st.characters(codec="utf-8", exclude_characters="\r"), max_size=12
@@ -234,3 +240,99 @@ def test_texts_of_other_types_of_parquet(tmp_path):
         path = tmp_path / f"{len(str(kind))}.parquet"
         parquet.write_table(arrow.table({"body": arrow.array(words, kind)}), path)
         assert list(read_table(path, text="body").texts) == ["tea", "ale", "", "tea"]
+
+
+def tables(folder, texts):
+    """The same texts in a file of each kind, as they are read."""
+    written(folder / "t.csv", [("body", "n"), *((text, n) for n, text in enumerate(texts))])
+    (folder / "t.csv.gz").write_bytes(gzip.compress((folder / "t.csv").read_bytes()))
+    lines = (json.dumps({"body": text, "n": n}) for n, text in enumerate(texts))
+    (folder / "t.jsonl").write_text("\n".join(lines))
+    (folder / "t.txt").write_text("\n".join(texts))
+    yield read_table(folder / "t.txt")
+    for name in ("t.csv", "t.csv.gz", "t.jsonl"):
+        yield read_table(folder / name, text="body", label="n")
+    with suppress(ImportError):
+        from pyarrow import parquet, table
+
+        parquet.write_table(table({"body": texts, "n": range(len(texts))}), folder / "t.parquet")
+        yield read_table(folder / "t.parquet", text="body", label="n")
+
+
+@pytest.mark.parametrize("has_pread", [True, False])
+def test_threads_do_not_disturb_each_other(tmp_path, monkeypatch, has_pread):
+    if not has_pread:
+        monkeypatch.delattr(os, "pread", raising=False)
+    texts = [f"text {n} " + "x" * (37 * n % 300) for n in range(400)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for table in tables(tmp_path, texts):
+                order = np.random.default_rng(0).permutation(np.repeat(np.arange(400), 4))
+                found = list(pool.map(table.texts.__getitem__, order.tolist()))
+                assert found == [texts[n] for n in order]
+    finally:
+        sys.setswitchinterval(before)
+
+
+FORKS = """
+import os, random, sys
+from nonneg.data.text_table import read_table
+texts = read_table(sys.argv[1]).texts
+children = []
+for seed in range(3):
+    child = os.fork()
+    if child == 0:
+        numbers = random.Random(seed).choices(range(len(texts)), k=5000)
+        os._exit(any(not texts[n].startswith(f"text {n} ") for n in numbers))
+    children.append(child)
+sys.exit(max(os.waitpid(child, 0)[1] for child in children) > 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_forks_do_not_disturb_each_other(tmp_path):
+    texts = [f"text {n} " + "x" * (37 * n % 300) for n in range(5000)]
+    (tmp_path / "t.txt").write_text("\n".join(texts))
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS, tmp_path / "t.txt"], capture_output=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_table_is_pickled_by_its_file(tmp_path):
+    texts = ["tea", "two words", "", "ünï"]
+    for table in tables(tmp_path, texts):
+        content = pickle.dumps(table)
+        assert len(content) < 3000
+        _scanned.cache_clear()
+        again = pickle.loads(content)
+        assert list(again.texts) == texts
+        assert again.is_empty.tolist() == table.is_empty.tolist()
+        assert (again.labels is None) == (table.labels is None)
+        table.path.write_bytes(table.path.read_bytes() + b" ")
+        with pytest.raises(ValueError, match="has changed since its texts were read"):
+            pickle.loads(content)
+        table.path.unlink()
+        with pytest.raises(FileNotFoundError, match="there is no file"):
+            pickle.loads(content)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 7])
+def test_a_file_that_was_cut_short_is_refused(tmp_path, n_bytes):
+    for table in tables(tmp_path, ["tea", "two words", "ale"]):
+        os.truncate(table.path, n_bytes)
+        if table.path.suffix in (".gz", ".parquet"):
+            assert list(table.texts) == ["tea", "two words", "ale"]  # from the copy
+            continue
+        for read in (lambda texts: texts[2], list, lambda texts: texts[1:]):
+            with pytest.raises(ValueError, match=r"t\..* has changed since its texts were read"):
+                read(table.texts)
+
+
+def test_a_file_that_was_replaced_still_has_the_texts_of_before(tmp_path):
+    table = read_table(written(tmp_path / "t.csv", [("body",), ("tea",), ("ale",)]), text="body")
+    written(tmp_path / "u.csv", [("body",), ("gin",)]).replace(tmp_path / "t.csv")
+    assert list(table.texts) == ["tea", "ale"]
+    assert list(read_table(tmp_path / "t.csv", text="body").texts) == ["gin"]

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from nonneg.metrics.figures import Figure
-from nonneg.runs.comparing import _the_same, comparison_rows
+from nonneg.runs.comparing import _curation_text, _the_same, comparison_rows
 
 
 def group(values, **facts):
@@ -109,3 +109,11 @@ def test_runs_are_compared_on_one_set_only():
             _the_same([one, other])
     with pytest.raises(ValueError, match="runs on different data cannot be compared: mine, test"):
         _the_same([one, {"name": "mine", "n_samples": 60}])
+
+
+def test_curations_are_told_apart_in_few_words():
+    assert _curation_text({}) == "none"
+    assert _curation_text({"merged": [], "hidden": [3]}) == "hidden 3"
+    many = [_curation_text({"merged": [], "hidden": [*range(100), last]}) for last in (200, 201)]
+    assert all(text.startswith("0 merged, 101 hidden, ") and len(text) < 45 for text in many)
+    assert many[0] != many[1]

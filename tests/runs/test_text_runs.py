@@ -146,3 +146,51 @@ def test_all_is_for_fitted_runs(tmp_path):
     run_experiment(read_experiment("digits", changes)[1], out=tmp_path / "digits")
     with pytest.raises(ValueError, match="was not fitted to vectors; its data is test or train"):
         run_data(read_run(tmp_path / "digits"), split="all")
+
+
+def test_a_model_that_was_moved_is_the_same(place, monkeypatch):
+    """A new run records where it lies now, and a run that is there is not another one."""
+    installed(monkeypatch)
+    model = place / "model"
+    fitted(place, vectors=None, encoder=model)
+    moved = model.rename(place / "moved")
+    again = fitted(place, vectors=None, encoder=moved)
+    assert not again.is_new
+    other = fitted(place, vectors=None, encoder=moved, out="other")
+    assert read_run(other.folder).fit.data.texts.encoder.name == str(moved)
+    assert read_run(other.folder).recipe() == read_run(again.folder).recipe()
+    files = read_run(other.folder).fit.data
+    assert len(embedded_table(files, place / "t.jsonl", run=other.folder)) == len(TEXTS)
+
+
+def test_one_record_without_a_label_is_refused_and_a_table_without_labels_is_not(
+    place, monkeypatch
+):
+    installed(monkeypatch)
+    run = fitted(place, vectors=None, encoder=place / "model", label="kind", date="year")
+    files = read_run(run.folder).fit.data
+    records = [
+        {"text": text, "kind": kind, "year": 2000} for text, kind in zip(TEXTS, KINDS, strict=True)
+    ][:5]
+
+    def embedded(name, *without):
+        """The table with columns missing, each in the records of some numbers."""
+        told = [
+            {key: value for key, value in record.items() if (number, key) not in without}
+            for number, record in enumerate(records)
+        ]
+        (place / name).write_text("\n".join(map(json.dumps, told)))
+        return embedded_table(files, place / name, run=run.folder)
+
+    for number in (0, 2):
+        with pytest.raises(ValueError, match=f"line {number + 1} of .* has no column 'kind'"):
+            embedded("a.jsonl", (number, "kind"))
+        with pytest.raises(ValueError, match=f"line {number + 1} of .* has no column 'year'"):
+            embedded("a.jsonl", (number, "year"), *((n, "kind") for n in range(5)))
+    bare = embedded("a.jsonl", *((n, key) for n in range(5) for key in ("kind", "year")))
+    assert (bare.labels, bare.dates) == (None, None)
+    dated = embedded("a.jsonl", *((n, "kind") for n in range(5)))
+    assert dated.labels is None
+    assert len(dated.dates) == 5
+    (place / "N.TXT").write_text("rain and snow\n")
+    assert len(embedded_table(files, place / "N.TXT", run=run.folder)) == 1

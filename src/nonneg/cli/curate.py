@@ -42,5 +42,7 @@ def curate(
         for number, name, change in curated.lines:
             table.add_row(str(number), escape(name), escape(change))
         console.print(table)
+    if curated.note is not None:
+        console.print(curated.note, highlight=False, markup=False, soft_wrap=True)
     if curated.is_changed:
         console.print(f"next: nonneg report {escape(str(run))}", highlight=False, soft_wrap=True)

@@ -193,16 +193,16 @@ def _embedded(console: Console, source: Path, out: Path, **given: Any) -> "Vecto
 
 
 def write_outputs(console: Console, run: "FittedRun", *, with_page: bool = True) -> None:
-    """Print the strongest features of a run on texts; write table and page where they are not."""
+    """Print the strongest features of a run on texts; write table and page that are not as new."""
     from nonneg.runs.fitting import FEATURES_FILE, write_features_table
 
     console.print(_strongest(run))
     table = run.folder / FEATURES_FILE
-    if run.is_new or not table.exists():
-        write_features_table(run)
+    if run.is_new or not _is_renewed(table):
+        write_features_table(run.folder, run.ncl)
         console.print(f"all features: {table}", highlight=False, soft_wrap=True)
     path = run.folder / "atlas.html"
-    if with_page and (run.is_new or not path.exists()):
+    if with_page and (run.is_new or not _is_renewed(path)):
         # Imported on use: a run without a page needs none of it.
         from nonneg.report.assembly import atlas
 
@@ -212,13 +212,23 @@ def write_outputs(console: Console, run: "FittedRun", *, with_page: bool = True)
         console.print(f"the atlas ({size}): {written.path}", highlight=False, soft_wrap=True)
 
 
+def _is_renewed(path: Path) -> bool:
+    """Whether a file of a run was written after its features were last fitted or curated."""
+    from nonneg.encoder import CONFIG_FILE
+
+    fitted = path.parent / CONFIG_FILE
+    return path.exists() and path.stat().st_mtime_ns >= fitted.stat().st_mtime_ns
+
+
 def _strongest(run: "FittedRun") -> Table:
     ncl = run.ncl
+    off = {*ncl.curation_.hidden, *ncl.curation_.merged_away}
+    shown = [number for number in ncl.rank_.tolist() if number not in off]
     table = Table(title="strongest features", title_justify="left")
     table.add_column("feature", justify="right")
     table.add_column("name")
     table.add_column("mean activation", justify="right")
-    for number in ncl.rank_[:_N_STRONGEST]:
+    for number in shown[:_N_STRONGEST]:
         name = ncl.feature_names_[number] if ncl.feature_names_ else ""
         table.add_row(str(number), escape(name), f"{ncl.expected_activation_[number]:.3f}")
     return table

@@ -1,5 +1,7 @@
 """The comparison of runs: grouped by settings, one row per figure, paired over seeds."""
 
+import hashlib
+import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +15,19 @@ from nonneg.evaluation.published import Published, published_figures
 from nonneg.metrics.figures import Figure, Figures
 from nonneg.runs.evaluating import EVALUATION_FILES
 from nonneg.runs.experiment import method
-from nonneg.runs.record import RunRecord, check_is_described, read_run
+from nonneg.runs.record import (
+    RunRecord,
+    check_is_described,
+    model_digest,
+    read_curation,
+    read_run,
+)
 from nonneg.settings import differences
 
 CONFIDENCE = 0.95
 MIN_PAIRS = 3
+# Letters of a curation in the name of a group.
+_LONGEST_CURATION = 40
 
 
 @dataclass(frozen=True)
@@ -162,7 +172,7 @@ def _std(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ by their seed only."""
+    """Runs that differ by their seed only; those that were curated differ by that as well."""
 
     name: str
     method: str
@@ -206,7 +216,8 @@ def compare_runs(folders: Sequence[str | Path], *, split: str = "test") -> Compa
         split: Which evaluation: ``"test"`` or ``"held-out"``.
 
     Raises:
-        ValueError: If runs are on different data, or two are the same run.
+        ValueError: If runs are on different data, two are the same run, or an evaluation is older
+            than the features of its run.
     """
     if split not in EVALUATION_FILES:
         raise ValueError(f"unknown split {split!r}; known: {', '.join(EVALUATION_FILES)}")
@@ -246,22 +257,27 @@ def _the_same(tests: Sequence[dict[str, Any]]) -> str:
 
 def _evaluation(run: RunRecord, split: str) -> Evaluation:
     path = run.folder / EVALUATION_FILES[split]
+    option = "" if split == "test" else f" --split {split}"
+    if not run.knows_data:
+        option = " --data SET, with a set that has both splits"
+    command = f"nonneg evaluate {run.folder}{option}"
     if not path.exists():
         check_is_described(run.folder)
-        option = "" if split == "test" else f" --split {split}"
-        if not run.knows_data:
-            option = " --data SET, with a set that has both splits"
-        raise FileNotFoundError(
-            f"{run.folder} has no {path.name}; run: nonneg evaluate {run.folder}{option}"
+        raise FileNotFoundError(f"{run.folder} has no {path.name}; run: {command}")
+    evaluation = Evaluation.read(path)
+    if evaluation.model != model_digest(run.folder):
+        raise ValueError(
+            f"{path} is of other features than the run has now, which was curated or trained "
+            f"since; run again: {command}"
         )
-    return Evaluation.read(path)
+    return evaluation
 
 
 def _groups(runs: list[RunRecord], evaluations: list[Evaluation]) -> list[Group]:
     recipes: list[dict[str, Any]] = []
     members: list[dict[int, tuple[RunRecord, Figures]]] = []
     for run, evaluation in zip(runs, evaluations, strict=True):
-        recipe = run.recipe()
+        recipe = _recipe(run)
         if recipe not in recipes:
             recipes.append(recipe)
             members.append({})
@@ -276,6 +292,30 @@ def _groups(runs: list[RunRecord], evaluations: list[Evaluation]) -> list[Group]
     groups = [Group(name, next(iter(g.values()))[0].method, g) for name, g in named]
     # CL or CE is what the others are compared with, in whatever order the runs were given.
     return sorted(groups, key=lambda group: group.method not in ("CL", "CE"))
+
+
+def _recipe(run: RunRecord) -> dict[str, Any]:
+    """What determines the features of a run except the seed: its settings and its curation."""
+    return {**run.recipe(), "curation": _curation_text(read_curation(run.folder))}
+
+
+def _curation_text(curation: dict[str, Any]) -> str:
+    """A few words that differ for different curations.
+
+    Example:
+        >>> _curation_text({"merged": [[3, 17], [4, 5]], "hidden": [6]})
+        'merged 3+17 4+5, hidden 6'
+    """
+    groups, hidden = curation.get("merged", []), curation.get("hidden", [])
+    if not groups and not hidden:
+        return "none"
+    merged = " ".join("+".join(map(str, group)) for group in groups)
+    parts = [f"merged {merged}"] if groups else []
+    text = ", ".join([*parts, f"hidden {' '.join(map(str, hidden))}"] if hidden else parts)
+    if len(text) <= _LONGEST_CURATION:
+        return text
+    digest = hashlib.sha256(json.dumps([groups, hidden]).encode()).hexdigest()
+    return f"{len(groups)} merged, {len(hidden)} hidden, {digest[:8]}"
 
 
 def _names(recipes: list[dict[str, Any]]) -> list[str]:
@@ -298,7 +338,7 @@ def _at(table: dict[str, Any], key: str) -> Any:  # noqa: ANN401
 
 
 def _differing(groups: list[Group]) -> list[str]:
-    recipes = [next(iter(group.runs.values()))[0].recipe() for group in groups]
+    recipes = [_recipe(next(iter(group.runs.values()))[0]) for group in groups]
     keys = dict.fromkeys(key for r in recipes for key, _, _ in differences(recipes[0], r))
     return [key for key in keys if key not in ("encoder.nonnegative", "loss.name")]
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nonneg.runs.record import is_fitted, read_run
+from nonneg.runs.fitting import FEATURES_FILE, write_features_table
+from nonneg.runs.record import RunRecord, is_fitted, read_run
 from nonneg.training.run_folder import locked
 
 if TYPE_CHECKING:
@@ -18,16 +19,20 @@ class CuratedRun:
     Args:
         lines: Number, name and change of each changed feature, by number.
         is_changed: Whether anything was written.
+        note: What became of the table of features; None where there is none to renew.
     """
 
     lines: tuple[tuple[int, str, str], ...]
     is_changed: bool
+    note: str | None = None
 
 
 def curate_run(
     folder: str | Path, changes: str | Path | None = None, *, undo: bool = False
 ) -> CuratedRun:
     """Apply changes to the features of a fitted run; all of them or none.
+
+    ``features.csv`` of a run on texts is written again, where it is there and the texts still are.
 
     Args:
         folder: Of ``nonneg fit``.
@@ -56,7 +61,21 @@ def curate_run(
         is_changed = (ncl.curation_, list(ncl.feature_names_)) != before
         if is_changed:
             ncl.save(run.folder)
-    return CuratedRun(_lines(ncl), is_changed)
+        note = _renew_table(run, ncl) if is_changed else None
+    return CuratedRun(_lines(ncl), is_changed, note)
+
+
+def _renew_table(run: RunRecord, ncl: "NCL") -> str | None:
+    """Write the table of features again; what to say of it."""
+    path = run.folder / FEATURES_FILE
+    if not path.exists() or run.fit is None or run.fit.data.texts is None:
+        return None
+    try:
+        write_features_table(run.folder, ncl)
+    except (OSError, ValueError, ImportError) as error:
+        # The changes are saved: a file of texts that is gone does not undo them.
+        return f"{path} still has the features of before: {error}"
+    return f"all features, written again: {path}"
 
 
 def _lines(ncl: "NCL") -> tuple[tuple[int, str, str], ...]:

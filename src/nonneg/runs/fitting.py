@@ -111,11 +111,11 @@ def fit_run(
     )
 
 
-def write_features_table(run: FittedRun) -> Path:
+def write_features_table(folder: Path, ncl: "NCL") -> Path:
     """Write ``features.csv`` of a run on texts, see :meth:`nonneg.NCL.features_table`."""
-    _, shown = run_data(read_run(run.folder), split="all")
-    path = run.folder / FEATURES_FILE
-    table: Any = run.ncl.features_table(*rows_of_texts(shown))
+    _, shown = run_data(read_run(folder), split="all")
+    path = folder / FEATURES_FILE
+    table: Any = ncl.features_table(*rows_of_texts(shown))
     write_bytes(path, table.to_csv().encode())
     return path
 

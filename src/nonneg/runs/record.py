@@ -138,10 +138,15 @@ def is_fitted(folder: str | Path) -> bool:
     return isinstance(config, dict) and "estimator" in config
 
 
+def read_curation(folder: str | Path) -> dict[str, Any]:
+    """What a person merged and hid in a run, as its folder keeps it; empty without any."""
+    return read_json(Path(folder) / CONFIG_FILE).get("curation") or {}
+
+
 def model_digest(folder: str | Path) -> str:
     """What an evaluation is of: SHA-256 of the weights, and of the curation where there is one."""
     weights = digest_of_file(Path(folder) / WEIGHTS_FILE)
-    curation = read_json(Path(folder) / CONFIG_FILE).get("curation")
+    curation = read_curation(folder)
     if not curation:
         return weights
     return hashlib.sha256(f"{weights}{json.dumps(curation)}".encode()).hexdigest()

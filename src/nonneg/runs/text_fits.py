@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from nonneg.data.dataset import Data, Subset, permutation, whole_of
-from nonneg.data.text_table import MissingColumnError, TextTable, is_table, read_table
+from nonneg.data.text_records import MissingColumnError
+from nonneg.data.text_table import TextTable, has_columns, is_table, read_table
 from nonneg.data.vectors import VectorData, read_vectors
 from nonneg.runs.vector_fits import TextFile, VectorFiles, of_texts
 from nonneg.texts import TextEncoder, Watch, cached_vectors
@@ -120,7 +121,7 @@ def embedded_table(
 
 def _with_known_columns(table: str | Path, text: str | None, known: TextFile) -> TextTable:
     """The table with the label and date columns of the run, where it has them."""
-    if Path(table).name.removesuffix(".gz").endswith(".txt"):
+    if not has_columns(table):
         return read_table(table)
     columns = {"text": text, "label": known.label, "date": known.date}
     while True:

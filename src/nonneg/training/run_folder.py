@@ -296,12 +296,29 @@ def _record(line: bytes, place: str) -> dict[str, Any]:
 
 
 def what_counts(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a run without those of the machine."""
+    """The settings of a run without those of the machine, and without where models lie on it.
+
+    Example:
+        >>> told = {"data": {"texts": {"encoder": {"name": "/models/mini", "digest": "0a1b"}}}}
+        >>> what_counts(told)["data"]
+        {'texts': {'encoder': {'digest': '0a1b'}}}
+    """
     loop = settings.get("training", {})
     return {
-        **settings,
+        **_without_model_places(settings),
         "training": {k: v for k, v in loop.items() if k not in MACHINE_SETTINGS},
     }
+
+
+def _without_model_places(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings without the name of what embedded texts, where its digest tells it."""
+    data = settings.get("data")
+    texts = data.get("texts") if isinstance(data, dict) else None
+    encoder = texts.get("encoder") if isinstance(texts, dict) else None
+    if not isinstance(encoder, dict) or encoder.get("digest") is None:
+        return settings
+    known = {key: value for key, value in encoder.items() if key != "name"}
+    return {**settings, "data": {**data, "texts": {**texts, "encoder": known}}}  # type: ignore[dict-item]
 
 
 def _with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
