@@ -195,7 +195,7 @@ def table_over(
         groups_or_dates: One per sample; see :func:`grouping`.
         period: One of ``PERIODS``, ``"auto"``, or None to take dates as groups.
         names: Of the features.
-        alpha: The share of false discoveries that is aimed at; intervals have level 1 - alpha.
+        alpha: The share of false discoveries that is aimed at; intervals have at least level 1 - alpha.
         n_bootstrap: Draws behind an interval.
         random_state: Seed or generator.
 
@@ -363,8 +363,8 @@ class ComparedFeatures(TabledFeatures):
             period: ``"day"``, ``"week"``, ``"month"``, ``"quarter"``, ``"year"``, ``"decade"`` or
                 ``"century"``; ``"auto"`` takes the finest by which the dates span at most 24, or
                 centuries. None takes dates as groups.
-            alpha: The share of false discoveries among what is significant; intervals have level
-                1 - alpha, from ``n_bootstrap`` draws.
+            alpha: The share of false discoveries among what is significant; intervals have at
+                least level 1 - alpha, from ``n_bootstrap`` draws.
             n_bootstrap: The more, the smoother and slower.
             random_state: Seed or generator.
         """
@@ -394,8 +394,8 @@ class ComparedFeatures(TabledFeatures):
         Args:
             X_a: Vectors of one set ``(n_a, d)``.
             X_b: Of the other ``(n_b, d)``.
-            alpha: The share of false discoveries among what is significant; intervals have level
-                1 - alpha, from ``n_bootstrap`` draws.
+            alpha: The share of false discoveries among what is significant; intervals have at
+                least level 1 - alpha, from ``n_bootstrap`` draws.
             n_bootstrap: The more, the smoother and slower.
             random_state: Seed or generator.
         """

@@ -38,7 +38,7 @@ function timeChart(feature) {
     "figure",
     {},
     lineChart(lines, { width: 560, label, xLabel: time.unit, zero: true, xText: (at) => time.periods[at] }),
-    el("figcaption", {}, `${label}, with 95 % intervals. ${changeWords(feature)}`),
+    el("figcaption", {}, `${label}, with 95 % intervals where a ${time.unit} has several ${samples.kind}s. ${changeWords(feature)}`),
   );
 }
 
