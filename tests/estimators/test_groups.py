@@ -1,9 +1,11 @@
 """Features over time, between groups and between corpora: what is found, and how often falsely."""
 
 import datetime
+import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from nonneg import NCL
 from nonneg.estimators import table_between, table_over
@@ -61,15 +63,15 @@ def test_times_with_a_zone_are_those_of_utc():
         (700, 1, "2024-01"),
         (1000, 1, "2024-Q1"),
         (4000, 7, "2024"),
-        (20_000, 90, "2024"),
+        (20_000, 90, "2020s"),
+        (90_000, 365, "2000s"),
     ],
 )
 def test_periods_are_the_finest_of_which_there_are_at_most_24(n_days, step, name):
     days = np.datetime64("2024-01-01") + np.arange(0, n_days, step)
     found = grouping(days, len(days), "auto")
     assert found.names[0] == name
-    if n_days < 8000:
-        assert 2 <= len(found.names) <= 24
+    assert 2 <= len(found.names) <= 24
     assert (np.diff(found.numbers) >= 0).all()
 
 
@@ -96,6 +98,56 @@ def test_anything_else_is_a_group(given, names):
     assert found.names == names
     assert [found.names[i] for i in found.numbers] == list(given)
     assert found.when is None
+
+
+def test_texts_of_digits_are_dates_where_a_period_is_named():
+    assert grouping(["2023", "2024", "2023"], 3, "auto").when is None
+    assert grouping(["2023", "2024", "2023"], 3, "year").names == ["2023", "2024"]
+    assert grouping(["20240101", "20240301", "20240101"], 3, "month").names[1] == "2024-03"
+
+
+@pytest.mark.parametrize("period", ["auto", "day", None])
+def test_a_missing_date_is_named_by_its_place(period):
+    missing = np.array([*DAYS[:3], "NaT"], "datetime64[D]")
+    sentence = r"groups_or_dates has no date \(NaT\) in 1 of 4 places, as in place 3"
+    with pytest.raises(ValueError, match=sentence):
+        grouping(missing, 4, period)
+    if period is None:
+        sentence = r"groups_or_dates has no label \(NaN or None\) in 1 of 4 rows: 3"
+    pandas = pytest.importorskip("pandas")
+    stamps = [*map(pandas.Timestamp, DAYS[:3]), pandas.NaT]
+    with pytest.raises(ValueError, match=sentence):
+        grouping(pandas.Series(stamps, dtype=object), 4, period)
+
+
+def test_periods_are_limited_as_groups_are():
+    days = np.datetime64("2020-01-01") + np.arange(501)
+    with pytest.raises(ValueError, match='period="day" makes 501 periods, more than 500; take a'):
+        grouping(days, 501, "day")
+    assert len(grouping(days[:500], 500, "day").names) == 500
+
+
+def test_many_samples_in_many_groups_take_little_memory():
+    """A dense table of 60,000 samples in 400 groups would have 192 MB."""
+    group = np.arange(60_000) % 400
+    Z = sparse.csr_array((np.ones(600), (np.arange(600) * 100, np.arange(600) % 2)), (60_000, 3))
+    tracemalloc.start()
+    try:
+        table_over(Z, group, n_bootstrap=5)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 150e6
+
+
+def test_a_group_of_one_sample_has_a_wide_interval():
+    made = table_over([[1, 0], [1, 0], [0, 1], [0, 1]], ["a", "b", "b", "b"])
+    one = rows_of(made, group="a", feature=0)
+    assert one["mean"] == [1]
+    assert one["low"] < 0.1
+    none = rows_of(made, group="a", feature=1)
+    assert none["mean"] == none["low"] == [0]
+    assert none["high"] > 0.9
 
 
 def test_dates_are_groups_if_so_wished():

@@ -6,10 +6,15 @@ from itertools import permutations
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import false_discovery_control
+from scipy.stats import beta, false_discovery_control, hypergeom
 
 from nonneg.estimators import permutation_p
-from nonneg.estimators.permutations import adjusted_p, bootstrap_means
+from nonneg.estimators.permutations import (
+    adjusted_p,
+    drawn_means,
+    score_moments,
+    tail_bound,
+)
 
 
 def exact_p(values, scores):
@@ -77,7 +82,43 @@ def test_what_may_be_significant_gets_more_permutations():
     assert adjusted_p(p)[0, 0] <= 0.05
     assert (adjusted_p(p)[1:] > 0.05).all()
     few = permutation_p(rows, group, alpha=0.05, rng=rng, most=500)
-    assert few.min() == 2 / 501
+    assert few[1:].min() > 0.05 / 2000
+    assert few[0, 0] < 1e-20  # which no number of permutations would show
+
+
+def test_one_effect_among_many_comparisons_is_found():
+    """Of 20,480 comparisons one has to be beyond 0.05 / 20,480; 100,000 permutations give 2e-5."""
+    rng = np.random.default_rng(0)
+    group = np.arange(1000) % 20
+    Z = (rng.random((1000, 1024)) < 0.02).astype(float)
+    Z[:, 0] = group == 0
+    p = permutation_p(sparse.csr_array(Z), np.eye(20)[group], alpha=0.05, rng=rng, most=2000)
+    is_found = adjusted_p(p) <= 0.05
+    assert is_found[0, 0]
+    assert not is_found[1:].any()
+
+
+@pytest.mark.parametrize(("n", "on", "size"), [(40, 10, 10), (60, 30, 20), (500, 25, 40)])
+def test_bounds_of_tails_are_above_the_exact_ones_and_not_far(n, on, size):
+    """Zeros and ones in a group: the hypergeometric distribution."""
+    scores = score_moments((np.arange(n) < size).astype(float))
+    for inside in range(on * size // n + 2, min(on, size) + 1):
+        exact = hypergeom.sf(inside - 1, n, on, size)
+        bound = tail_bound(np.ones(on), scores, inside - on * size / n)
+        assert exact <= bound
+        if exact < 1e-4 and n == 500:
+            assert np.log(bound) < 0.7 * np.log(exact)
+
+
+@pytest.mark.parametrize("scores", [[1, 1, 1, 0, 0, 0, 0], list(range(7)), [0, 0, 0, 0, 0, 0, 9]])
+@pytest.mark.parametrize("values", [[3, 1, 4, 1, 5], [1, 2, 3, 4, 5, 6, 7], [-2, 7, -1], [-3, -5]])
+def test_bounds_of_tails_are_above_those_of_all_orders(scores, values):
+    padded = values + [0] * (7 - len(values))
+    sums = np.array([np.dot(padded, order) for order in permutations(scores)], float)
+    moments = score_moments(np.array(scores, float))
+    for beyond in np.unique(sums - sums.mean()):
+        exact = (sums - sums.mean() >= beyond - 1e-9).mean()
+        assert tail_bound(np.array(values, float), moments, beyond) >= exact * (1 - 1e-9)
 
 
 def test_one_comparison_per_feature_is_corrected_as_by_scipy():
@@ -124,20 +165,30 @@ def test_corrected_values_are_in_range_and_keep_the_order_of_features_and_compar
     assert (adjusted <= 1).all()
 
 
-def test_bootstrap_means_have_the_mean_and_the_spread_of_theory():
-    on = np.arange(400) < 100
-    Z = sparse.csr_array(np.stack([on * 0.8, np.full(400, 0.3)], axis=1))
-    means = bootstrap_means(Z, 4000, np.random.default_rng(0))
-    spread = 0.8 * np.sqrt(0.25 * 0.75 / 400)
-    assert means[0].mean() == pytest.approx(0.2, abs=4 * spread / np.sqrt(4000))
-    assert means[0].std() == pytest.approx(spread, rel=0.05)
-    np.testing.assert_allclose(means[1], 0.3)
+def interval(Z, lowest, highest, rng, n_draws=1000):
+    ends = (np.full(Z.shape[1], value) for value in (lowest, highest))
+    low, high = drawn_means(sparse.csr_array(Z), *ends, n_draws, rng)
+    return np.quantile(low, 0.025, axis=1), np.quantile(high, 0.975, axis=1)
 
 
-def test_intervals_hold_the_mean_as_often_as_they_say():
-    """On for a fifth of 200 samples: 95 of 100 intervals hold the true mean, 0.2 times 0.4."""
+@pytest.mark.parametrize(("n", "k"), [(1, 0), (1, 1), (8, 0), (8, 3), (40, 1), (400, 100)])
+def test_intervals_of_zeros_and_ones_are_those_of_clopper_and_pearson(n, k):
+    Z = (np.arange(n) < k).astype(float)[:, None]
+    low, high = interval(Z, 0, 1, np.random.default_rng(0), n_draws=20_000)
+    exact_low = beta.ppf(0.025, k, n - k + 1) if k else 0
+    exact_high = beta.ppf(0.975, k + 1, n - k) if k < n else 1
+    assert low[0] == pytest.approx(exact_low, rel=0.05, abs=1e-3)
+    assert high[0] == pytest.approx(exact_high, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "least", "most"),
+    [(1, 0.2, 0.95, 1), (10, 0.1, 0.95, 1), (20, 0.15, 0.95, 1), (200, 0.2, 0.94, 0.985)],
+)
+def test_intervals_hold_the_mean_at_least_as_often_as_they_say(n, rate, least, most):
+    """Mostly zero, otherwise of mean 0.4; also where one sample of the group is on, or none."""
     rng = np.random.default_rng(0)
-    Z = (rng.random((200, 1000)) < 0.2) * rng.beta(2, 3, size=(200, 1000))
-    means = bootstrap_means(sparse.csr_array(Z), 1000, rng)
-    low, high = np.quantile(means, [0.025, 0.975], axis=1)
-    assert 0.92 < ((low <= 0.08) & (high >= 0.08)).mean() < 0.98
+    Z = (rng.random((n, 2000)) < rate) * rng.beta(2, 3, size=(n, 2000))
+    low, high = interval(Z, 0, 1, rng)
+    assert least - 0.01 < ((low <= 0.4 * rate) & (high >= 0.4 * rate)).mean() <= most
+    assert (low < high).all()

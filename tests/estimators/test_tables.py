@@ -352,3 +352,34 @@ def test_what_is_not_fitted_has_no_tables():
     for call in (lambda e: e.features_table(X), lambda e: e.sample_table(X[0])):
         with pytest.raises(Exception, match="not fitted"):
             call(NCL())
+
+
+def test_a_feature_that_is_only_negative_has_no_label(kind):
+    made = table_of_features([[-1, 1], [-2, 1], [-1, 3]], labels=[0, 1, 0])
+    assert list(made["feature"]) == [1, 0]
+    assert list(made["label"])[1] == ""
+    assert isnan(list(made["purity"])[1])
+
+
+def test_tables_do_not_depend_on_set_output(ncl):
+    pytest.importorskip("pandas")
+    framed = pickle.loads(pickle.dumps(ncl)).set_output(transform="pandas")
+    X = np.random.default_rng(0).normal(size=(30, ncl.n_features_in_))
+    assert framed.features_table(X).to_csv() == ncl.features_table(X).to_csv()
+    assert framed.sample_table(X).to_csv() == ncl.sample_table(X).to_csv()
+    assert framed.over(X, [1, 2] * 15).to_csv() == ncl.over(X, [1, 2] * 15).to_csv()
+    assert hasattr(framed.transform(X), "columns")
+
+
+def test_texts_of_an_array_are_listed_once():
+    class Texts(list):
+        n_listed = 0
+
+        def tolist(self):
+            self.n_listed += 1
+            return list(self)
+
+    texts = Texts(f"text {i}" for i in range(6))
+    made = table_of_features(np.eye(6), texts=texts, names=list("abcdef"))
+    assert list(made["examples"]) == list(texts)
+    assert texts.n_listed <= 2  # once for words and once for examples, whatever the features

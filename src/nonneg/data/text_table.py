@@ -13,7 +13,6 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date as Date
-from datetime import datetime
 from functools import lru_cache
 from operator import index
 from pathlib import Path
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nonneg.data.arrays import check_is_file
+from nonneg.data.dates import is_no_date, read_date
 from nonneg.data.text_records import (
     Columns,
     Delimited,
@@ -264,20 +264,15 @@ def _label(value: Any, place: str, name: str) -> str:  # noqa: ANN401
 
 
 def _day(value: Any, place: str, name: str) -> int:  # noqa: ANN401
-    """Days since 1970-01-01, of a time the day as it is written there."""
-    if isinstance(value, datetime | Date):
-        return value.toordinal() - _EPOCH
-    written = "" if value is None else str(value).strip()
-    year, _, month = written.partition("-")
-    try:
-        if year.isdecimal() and len(year) == 4 and (not month or len(month) == 2):
-            return Date(int(year), int(month or 1), 1).toordinal() - _EPOCH
-        return datetime.fromisoformat(written).toordinal() - _EPOCH
-    except ValueError as error:
-        wrong = f"the date {written!r}, which cannot be read," if written else "no date"
+    """Days since 1970-01-01; of a time with a zone that of UTC."""
+    found = read_date(str(value) if isinstance(value, int) else value)  # a year
+    if found is None:
+        is_empty = is_no_date(value)
+        wrong = "no date" if is_empty else f"the date {str(value).strip()!r}, which cannot be read,"
         raise ValueError(
             f"{place} has {wrong} in column {name!r}; write dates as 2024-05-31, 2024-05 or 2024"
-        ) from error
+        )
+    return found.toordinal() - _EPOCH
 
 
 def _in_order(numbers: "array[int]", known: dict[str, int]) -> tuple[Tensor, tuple[str, ...]]:

@@ -4,10 +4,8 @@ A test asks whether the group, or the date, of a sample says anything about a fe
 from permutations, and the share of false discoveries among the features found is limited.
 """
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,17 +13,22 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import rankdata
 
+from nonneg.data.dates import PERIODS, is_no_date, period_name, period_numbers, read_date
 from nonneg.estimators.inputs import check_none_missing, from_torch
-from nonneg.estimators.permutations import adjusted_p, bootstrap_means, permutation_p
+from nonneg.estimators.permutations import (
+    adjusted_p,
+    drawn_means,
+    permutation_p,
+    value_range,
+)
 from nonneg.estimators.records import Table, table
 from nonneg.estimators.tables import TabledFeatures, unit_features
 from nonneg.metrics.inputs import FeatureLike, checked_choice, checked_count
 from nonneg.metrics.results import FloatArray, IntArray, RandomState
 
-PERIODS = ("day", "week", "month", "quarter", "year")
-# With period="auto" the finest periods of which there are at most so many.
+# With period="auto" the finest periods that span at most so many.
 _MOST_PERIODS = 24
-# More groups than this are hardly meant.
+# More groups or periods than this are hardly meant.
 _MOST_GROUPS = 500
 
 
@@ -47,10 +50,11 @@ def grouping(
 
     Args:
         groups_or_dates: One per sample: datetime64, ``datetime``, ``date`` or texts in ISO format
-            are dates; anything else is a group.
+            (see :func:`nonneg.data.dates.read_date`) are dates; anything else is a group. Texts of
+            digits alone, such as 2024, are dates only where a period is named.
         n_samples: How many there must be.
-        period: One of ``PERIODS``; ``"auto"`` takes the finest that makes at most 24; None takes
-            dates as groups.
+        period: One of ``PERIODS``; ``"auto"`` takes the finest by which the dates span at most 24,
+            or centuries; None takes dates as groups.
 
     Example:
         >>> grouping(["2024-01-30", "2024-02-02", "2024-04-01"], 3, "quarter").names
@@ -68,6 +72,8 @@ def grouping(
     seconds = None if period is None else _seconds(entries, must=period != "auto")
     if seconds is None:
         is_date = entries.dtype.kind == "M"
+        if is_date:
+            _check_no_date_missing(np.isnat(entries))
         found = _groups((entries.astype(str) if is_date else entries).tolist())
     else:
         found = _periods(seconds, str(period))
@@ -101,73 +107,62 @@ def _groups(entries: list[Any]) -> Grouping:
 def _seconds(entries: Any, *, must: bool) -> IntArray | None:  # noqa: ANN401
     """Dates as seconds since 1970 ``(n,)``; None where entries are no dates and need not be."""
     if entries.dtype.kind == "M":
-        dates = entries.astype("datetime64[s]")
-    else:
-        read = [_read_date(entry) for entry in entries.tolist()]
-        if not must and sum(one is not None for one in read) <= len(read) / 2:
+        _check_no_date_missing(np.isnat(entries))
+        seconds: IntArray = entries.astype("datetime64[s]").astype(np.int64)
+        return seconds
+    listed = entries.tolist()
+    read = [read_date(entry) for entry in listed]
+    if not must:
+        is_number = [isinstance(entry, str) and entry.strip().isdecimal() for entry in listed]
+        known = sum(one is not None for one in read) - sum(is_number)
+        if known <= sum(not is_no_date(entry) for entry in listed) / 2:
             return None
-        wrong = next((i for i, one in enumerate(read) if one is None), None)
-        if wrong is not None:
-            raise ValueError(
-                f"groups_or_dates holds {entries.tolist()[wrong]!r} in place {wrong}, which is no "
-                "date; write dates as 2024-03-31, or set period=None to compare groups"
-            )
-        dates = np.array(read, dtype="datetime64[s]")
-    missing = np.flatnonzero(np.isnat(dates))
+    _check_no_date_missing([is_no_date(entry) and not isinstance(entry, str) for entry in listed])
+    wrong = next((i for i, one in enumerate(read) if one is None), None)
+    if wrong is not None:
+        raise ValueError(
+            f"groups_or_dates holds {listed[wrong]!r} in place {wrong}, which is no date; write "
+            "dates as 2024-03-31, or set period=None to compare groups"
+        )
+    return np.array(read, dtype="datetime64[s]").astype(np.int64)
+
+
+def _check_no_date_missing(is_missing: ArrayLike) -> None:
+    missing = np.flatnonzero(is_missing)
     if len(missing):
         raise ValueError(
-            f"groups_or_dates has no date (NaT) in {len(missing)} of {len(dates)} places, as in "
-            f"place {missing[0]}; leave these samples out"
+            f"groups_or_dates has no date (NaT) in {len(missing)} of {np.size(is_missing)} places, "
+            f"as in place {missing[0]}; leave these samples out"
         )
-    seconds: IntArray = dates.astype(np.int64)
-    return seconds
-
-
-_MONTH = re.compile(r"\d{4}-\d{2}")
-
-
-def _read_date(entry: Any) -> Any:  # noqa: ANN401
-    """A date without a time zone; None for what is none."""
-    if isinstance(entry, str):
-        text = entry.strip()
-        text = f"{text}-01" if _MONTH.fullmatch(text) else text
-        if "-" not in text:  # a number of eight digits is rather a group
-            return None
-        try:
-            entry = datetime.fromisoformat(text)
-        except ValueError:
-            return None
-    if isinstance(entry, datetime) and entry.tzinfo is not None:
-        entry = entry.astimezone(UTC).replace(tzinfo=None)
-    return entry if isinstance(entry, date | np.datetime64) else None
 
 
 def _periods(seconds: IntArray, period: str) -> Grouping:
-    days = seconds // 86_400
-    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-    by = {
-        "day": days,
-        "week": (days + 3) // 7,  # 1970 began on a Thursday
-        "month": months,
-        "quarter": months // 3,
-        "year": months // 12,
-    }
-    if period == "auto":
-        fine = (name for name in PERIODS if np.ptp(by[name]) < _MOST_PERIODS)
-        period = next(fine, "year")
-    found, numbers = np.unique(by[period], return_inverse=True)
-    n = len(seconds)
-    when = (rankdata(seconds) - 1) / max(n - 1, 1) - 0.5
-    return Grouping([_period_name(int(i), period) for i in found], numbers, when)
+    days = seconds.astype("datetime64[s]").astype("datetime64[D]")
+    period, by = period_numbers(days, period, most=_MOST_PERIODS)
+    found, numbers = np.unique(by, return_inverse=True)
+    if len(found) > _MOST_GROUPS:
+        raise ValueError(
+            f'period="{period}" makes {len(found)} periods, more than {_MOST_GROUPS}; take a '
+            'longer one, or "auto"'
+        )
+    return Grouping([period_name(int(i), period) for i in found], numbers, ranks_in_time(seconds))
 
 
-def _period_name(number: int, period: str) -> str:
-    if period == "week":
-        year, week, _ = np.datetime64(7 * number - 3, "D").item().isocalendar()
-        return f"{year}-W{week:02}"
-    if period == "quarter":
-        return f"{1970 + number // 4}-Q{number % 4 + 1}"
-    return str(np.array(number, f"datetime64[{period[0].upper()}]"))
+def ranks_in_time(times: IntArray) -> FloatArray:
+    """The rank of each sample in time, equal times sharing theirs, from -1/2 to 1/2 ``(n,)``."""
+    ranks: FloatArray = rankdata(times)
+    return (ranks - 1) / max(len(ranks) - 1, 1) - 0.5
+
+
+def rise_in_time(rows: sparse.csr_array, when: FloatArray) -> FloatArray:
+    """How far a line fitted to each feature rises from the first to the last sample ``(d,)``.
+
+    Args:
+        rows: Features ``(n, d)``.
+        when: Of :func:`ranks_in_time`, not all equal.
+    """
+    rise: FloatArray = np.ptp(when) * (rows.T @ when) / (when**2).sum()
+    return rise
 
 
 def _alive(rows: sparse.csr_array) -> IntArray:
@@ -206,8 +201,8 @@ def table_over(
 
     Returns:
         A row per alive feature and group or period: ``feature``, ``name``, ``group`` or ``period``,
-        ``n_samples``, ``mean`` with its interval ``low`` to ``high`` (percentiles of the
-        bootstrap), ``change``, ``p``, ``p_adjusted`` (see :func:`adjusted_p`),
+        ``n_samples``, ``mean`` with its interval ``low`` to ``high`` (see :func:`drawn_means`; wide
+        in groups of a few samples), ``change``, ``p``, ``p_adjusted`` (see :func:`adjusted_p`),
         ``significant`` and ``direction``. Of groups, ``change`` is the mean in the group minus that
         in all others, and a direction is ``more`` or ``less``. Of dates, ``change`` is how far a
         line fitted to the activations in the order of time rises from the first sample to the last,
@@ -231,25 +226,29 @@ def table_over(
     alive = _alive(rows)
     rows = sparse.csr_array(rows[:, alive])
     sizes = np.bincount(groups.numbers)
-    is_in = (groups.numbers[:, None] == np.arange(len(sizes))).astype(np.float64)  # (n, groups)
-    sums = rows.T @ is_in  # (d, groups)
+    n_samples = rows.shape[0]
+    places = (np.arange(n_samples), groups.numbers)
+    is_in = sparse.csc_array((np.ones(n_samples), places), shape=(n_samples, len(sizes)))
+    sums = (rows.T @ is_in).toarray()  # (d, groups)
+    scores: FloatArray | sparse.csc_array
     if groups.when is None:
-        rest = (sums.sum(axis=1, keepdims=True) - sums) / (len(is_in) - sizes)
+        rest = (sums.sum(axis=1, keepdims=True) - sums) / (n_samples - sizes)
         change = sums / sizes - rest
-        scores = is_in[:, :1] if len(sizes) == 2 else is_in
+        scores = is_in[:, [0]] if len(sizes) == 2 else is_in
         words = ("less", "more")
     else:
         scores = groups.when[:, None]
-        change = np.ptp(scores) * (rows.T @ scores) / (scores**2).sum()
-        change = np.broadcast_to(change, sums.shape)
+        change = np.broadcast_to(rise_in_time(rows, groups.when)[:, None], sums.shape)
         words = ("fell", "rose")
     p = permutation_p(rows, scores, alpha=alpha, rng=rng)
     p, adjusted = (np.broadcast_to(each, sums.shape) for each in (p, adjusted_p(p)))
     low, high = np.empty(sums.shape), np.empty(sums.shape)
+    ends = value_range(rows)
     for number in range(len(sizes)):
         part = sparse.csr_array(rows[groups.numbers == number])
-        means = bootstrap_means(part, n_bootstrap, rng)
-        low[:, number], high[:, number] = np.quantile(means, [alpha / 2, 1 - alpha / 2], axis=1)
+        lower, upper = drawn_means(part, *ends, n_bootstrap, rng)
+        low[:, number] = np.quantile(lower, alpha / 2, axis=1)
+        high[:, number] = np.quantile(upper, 1 - alpha / 2, axis=1)
     order = np.lexsort((-np.abs(change).max(axis=1), adjusted.min(axis=1) > alpha))
     columns = {"n_samples": np.broadcast_to(sizes, sums.shape), "mean": sums / sizes}
     columns |= {"low": low, "high": high, "change": change, "p": p, "p_adjusted": adjusted}
@@ -319,8 +318,12 @@ def table_between(
     parts = [sparse.csr_array(rows[:n_a]), sparse.csr_array(rows[n_a:])]
     in_a = (np.arange(rows.shape[0]) < n_a).astype(np.float64)[:, None]
     p = permutation_p(rows, in_a, alpha=alpha, rng=rng)
-    drawn_a, drawn_b = (bootstrap_means(part, n_bootstrap, rng) for part in parts)
-    low, high = np.quantile(drawn_a - drawn_b, [alpha / 2, 1 - alpha / 2], axis=1)
+    ends = value_range(rows)
+    (low_a, high_a), (low_b, high_b) = (
+        drawn_means(part, *ends, n_bootstrap, rng) for part in parts
+    )
+    low = np.quantile(low_a - high_b, alpha / 2, axis=1)
+    high = np.quantile(high_a - low_b, 1 - alpha / 2, axis=1)
     mean_a, mean_b = (np.asarray(part.sum(axis=0)).ravel() / part.shape[0] for part in parts)
     share_a, share_b = (
         np.bincount(part.indices, minlength=len(alive)) / part.shape[0] for part in parts
@@ -357,8 +360,9 @@ class ComparedFeatures(TabledFeatures):
             X: Vectors ``(n, d)``.
             groups_or_dates: One per sample. Dates are datetime64, ``datetime``, ``date`` or texts
                 such as ``2024-03-31``; anything else is a group.
-            period: ``"day"``, ``"week"``, ``"month"``, ``"quarter"``, ``"year"``; ``"auto"`` takes
-                the finest that makes at most 24 periods. None takes dates as groups.
+            period: ``"day"``, ``"week"``, ``"month"``, ``"quarter"``, ``"year"``, ``"decade"`` or
+                ``"century"``; ``"auto"`` takes the finest by which the dates span at most 24, or
+                centuries. None takes dates as groups.
             alpha: The share of false discoveries among what is significant; intervals have level
                 1 - alpha, from ``n_bootstrap`` draws.
             n_bootstrap: The more, the smoother and slower.

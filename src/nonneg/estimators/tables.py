@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable, Sequence
 from copy import copy
+from inspect import unwrap
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -117,7 +119,8 @@ def table_of_features(
         columns["purity"] = [
             found[i].label_mix[0][1] if len(found[i].top) == _TOP else math.nan for i in order
         ]
-        columns["label"] = [found[i].label_mix[0][0] for i in order]
+        # A feature that is only negative has no strongest samples.
+        columns["label"] = [found[i].label_mix[0][0] if found[i].label_mix else "" for i in order]
     near, cosine = _nearest_features(rows, order)
     columns["nearest"] = [
         _listed(near[i], cosine[i], called, at_most=_N_NEAREST) for i in range(len(order))
@@ -126,15 +129,19 @@ def table_of_features(
     if texts is None:
         columns["examples"] = [", ".join(map(str, top)) for top in tops]
     else:
-        columns["examples"] = [" · ".join(_lines(texts, top)) for top in tops]
+        lines = iter(_lines(texts, [i for top in tops for i in top]))
+        columns["examples"] = [" · ".join(islice(lines, len(top))) for top in tops]
     return table(columns)
 
 
 def _called(found: Sequence[FeatureDescription], names: Sequence[str]) -> list[str]:
     """The names that features have; for those without, what :func:`describe_features` would say."""
-    first = [", ".join(d.words[:_NAME_WORDS]) or d.name for d in found]
-    first = [known or new for known, new in zip(names or first, first, strict=True)]
-    return distinct_names(first, [d.words[_NAME_WORDS:] for d in found])
+    new = [", ".join(d.words[:_NAME_WORDS]) or d.name for d in found]
+    if not names:
+        return distinct_names(new, [d.words[_NAME_WORDS:] for d in found])
+    known = [name or added for name, added in zip(names, new, strict=True)]
+    others = iter(distinct_names([*filter(None, names), *known])[sum(map(bool, names)) :])
+    return [name or other for name, other in zip(names, others, strict=True)]
 
 
 def _words(description: FeatureDescription) -> str:
@@ -372,5 +379,6 @@ class TabledFeatures:
         check_is_fitted(self)
         quiet: Any = copy(self)
         quiet.sparse_output = True
-        features: sparse.csr_array = quiet.transform(X)
+        # As it was written: set_output wraps it, and would make a data frame.
+        features: sparse.csr_array = unwrap(type(self).transform)(quiet, X)  # type: ignore[attr-defined]
         return features

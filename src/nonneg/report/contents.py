@@ -305,8 +305,7 @@ def time_table(found: coactivation.OverTime) -> dict[str, Any]:
         "means": packed_array(found.means, "float32"),
         "errors": packed_array(found.errors, "float32"),
         "change": packed_array(found.change, "float32"),
-        "change_error": packed_array(found.change_error, "float32"),
-        "is_sure": packed_array(found.is_sure, "uint8"),
+        "is_significant": packed_array(found.is_significant, "uint8"),
     }
 
 

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 
+from nonneg.data.dates import period_name, period_numbers
+from nonneg.estimators.groups import ranks_in_time, rise_in_time
 from nonneg.estimators.hierarchy import coactivation_tree
+from nonneg.estimators.permutations import adjusted_p, permutation_p
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.figures import MIN_ACTIVE
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
@@ -222,6 +226,8 @@ def telling_order(cosines: NDArray[np.float32]) -> IntArray:
 MAX_PERIODS = 60
 _N_DATED = 20
 _FALSE_DISCOVERIES = 0.05
+# A tenth of those of NCL.over, so that a page stays quick.
+_MOST_PERMUTATIONS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,11 +240,10 @@ class OverTime:
         counts: Dated samples in each ``(p,)``.
         means: Mean strength, NaN in a period without samples ``(d, p)``.
         errors: Standard errors of the means, NaN where fewer than two samples are ``(d, p)``.
-        change: How much the strength changes from the first to the last date, by least squares
-            over all dated samples ``(d,)``; NaN for fewer than 20 of them, or one date only.
-        change_error: Its standard error, which holds for unequal variances too ``(d,)``.
-        is_sure: Whether the change is significant, at a false discovery rate of 5 % among alive
-            features (Benjamini and Hochberg 1995) ``(d,)``.
+        change: How far a line fitted to the strength in the order of time rises from the first
+            to the last dated sample ``(d,)``; NaN for fewer than 20 of them, or one date only.
+        is_significant: Whether it changed, by the permutation test of ``NCL.over`` at a false
+            discovery rate of 5 % among alive features ``(d,)``.
     """
 
     unit: str
@@ -247,8 +252,7 @@ class OverTime:
     means: FloatArray
     errors: FloatArray
     change: FloatArray
-    change_error: FloatArray
-    is_sure: NDArray[np.bool_]
+    is_significant: NDArray[np.bool_]
 
 
 def over_time(
@@ -265,105 +269,49 @@ def over_time(
         >>> dates = np.array(["2024-01-30", "2024-02-01"], dtype="datetime64[D]")
         >>> found = over_time([[1, 0], [0, 2]], dates, max_periods=2)
         >>> found.unit, found.periods, found.means.tolist()
-        ('week', ['week of 2024-01-29'], [[0.5], [0.5]])
+        ('week', ['2024-W05'], [[0.5], [0.5]])
     """
     features = checked_features(Z)
     dated = np.flatnonzero(~np.isnat(dates))
-    unit, number, periods = _periods(dates[dated], max_periods)
-    day = dates[dated].astype(np.int64)
-    span = int(np.ptp(day))
-    t = (day - day.mean()) / max(span, 1)
-    counts = np.bincount(number, minlength=len(periods))
-    sums = np.zeros((len(periods) + 3, features.n_features))
-    squares = np.zeros((len(periods) + 1, features.n_features))
-    for start in range(0, len(dated), features.tile_rows):
-        here = slice(start, start + features.tile_rows)
-        rows = torch.from_numpy(dated[here]).to(features.device)
-        strength = unit_rows(features.rows(rows)).abs().double().cpu().numpy()
-        in_period = np.zeros((len(periods), len(strength)))
-        in_period[number[here], np.arange(len(strength))] = 1
-        powers = np.stack([t[here], t[here] ** 2, t[here] ** 3])
-        sums += np.concatenate([in_period, powers]) @ strength
-        squares += np.concatenate([in_period, powers[1:2]]) @ strength**2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums[:-3] / counts[:, None]
-        spread = np.maximum(squares[:-1] / counts[:, None] - means**2, 0)
-        errors = np.sqrt(spread / np.where(counts > 1, counts - 1, np.nan)[:, None])
-    change, change_error = np.full((2, features.n_features), np.nan)
-    if span and len(dated) >= _N_DATED:
-        change, change_error = _trend(sums, squares[-1], t)
-    alive = sums[:-3].sum(axis=0) > 0
-    is_sure = _discovered(change, change_error, alive)
-    return OverTime(unit, periods, counts, means.T, errors.T, change, change_error, is_sure)
-
-
-def _periods(days: NDArray[np.datetime64], most: int) -> tuple[str, IntArray, list[str]]:
-    """The name of a unit, the period of each day from 0 on, and what the periods are called."""
-    month = days.astype("datetime64[M]").astype(np.int64)
-    numbers: dict[str, IntArray] = {
-        "day": days.astype(np.int64),
-        "week": (days.astype(np.int64) + 3) // 7,  # from Monday on; day 0 was a Thursday
-        "month": month,
-        "quarter": month // 3,
-        "year": month // 12,
-        "decade": (month // 12 + 1970) // 10,
-        "century": (month // 12 + 1970) // 100,
-    }
-    unit = next((u for u, n in numbers.items() if np.ptp(n) < most), "century")
-    number = numbers[unit]
+    unit, number = period_numbers(dates[dated], "auto", most=max_periods)
     first = int(number.min())
-    called = [_called(unit, at) for at in range(first, int(number.max()) + 1)]
-    return unit, number - first, called
-
-
-def _called(unit: str, number: int) -> str:
-    if unit in ("day", "week"):
-        day = np.datetime64(number if unit == "day" else 7 * number - 3, "D")
-        return str(day) if unit == "day" else f"week of {day}"
-    if unit == "month":
-        return str(np.datetime64(number, "M"))
-    if unit == "quarter":
-        return f"{1970 + number // 4} Q{number % 4 + 1}"
-    return str({"year": 1970 + number, "decade": 10 * number, "century": 100 * number}[unit]) + (
-        "" if unit == "year" else "s"
+    periods = [period_name(at, unit) for at in range(first, int(number.max()) + 1)]
+    counts = np.bincount(number - first, minlength=len(periods))
+    rows = sparse.vstack(
+        [
+            sparse.csr_array(_strengths_of(features, dated[start : start + features.tile_rows]))
+            for start in range(0, len(dated), features.tile_rows)
+        ],
+        format="csr",
     )
+    places = (np.arange(len(dated)), number - first)
+    is_in = sparse.csc_array((np.ones(len(dated)), places), shape=(len(dated), len(periods)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = (rows.T @ is_in).toarray() / counts  # (d, p)
+        spread = np.maximum((rows.power(2).T @ is_in).toarray() / counts - means**2, 0)
+        errors = np.sqrt(spread / np.where(counts > 1, counts - 1, np.nan))
+    change = np.full(features.n_features, np.nan)
+    is_significant = np.zeros(features.n_features, dtype=bool)
+    when = ranks_in_time(dates[dated].astype(np.int64))
+    alive = np.flatnonzero(np.bincount(rows.indices, minlength=features.n_features))
+    if np.ptp(when) and len(dated) >= _N_DATED:
+        change = rise_in_time(rows, when)
+        if len(alive):
+            is_significant[alive] = _changed(sparse.csr_array(rows[:, alive]), when)
+    return OverTime(unit, periods, counts, means, errors, change, is_significant)
 
 
-def _trend(
-    sums: FloatArray, late_squares: FloatArray, t: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The slope of strength against time by least squares, and its robust standard error."""
-    n = len(t)
-    mean = sums[:-3].sum(axis=0) / n
-    by_t, by_t2, by_t3 = sums[-3:]
-    t2, t3, t4 = ((t**power).sum() for power in (2, 3, 4))
-    slope = by_t / t2
-    # The sum of t² (strength - mean - slope t)², written out (White 1980).
-    left = (
-        late_squares
-        + mean**2 * t2
-        + slope**2 * t4
-        - 2 * mean * by_t2
-        - 2 * slope * by_t3
-        + 2 * mean * slope * t3
+def _strengths_of(features: Features, rows: IntArray) -> FloatArray:
+    """Of some samples ``(m, d)``, those that are off being 0."""
+    chosen = features.rows(torch.from_numpy(rows).to(features.device))
+    strength: FloatArray = unit_rows(chosen).abs().double().cpu().numpy()
+    return np.where(strength > ACTIVE_THRESHOLD, strength, 0)
+
+
+def _changed(rows: sparse.csr_array, when: FloatArray) -> NDArray[np.bool_]:
+    rng = np.random.default_rng(0)
+    p = permutation_p(
+        rows, when[:, None], alpha=_FALSE_DISCOVERIES, rng=rng, most=_MOST_PERMUTATIONS
     )
-    return slope, np.sqrt(np.maximum(left, 0) * n / (n - 2)) / t2
-
-
-def _discovered(
-    change: FloatArray, error: FloatArray, alive: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    from scipy.stats import norm
-
-    sure = np.zeros(len(change), dtype=bool)
-    known = np.flatnonzero(alive & np.isfinite(change))
-    if not len(known):
-        return sure
-    # Below rounding an error is 0, and a change is none.
-    size = np.abs(change[known])
-    ratio = np.where(size > 1e-9, size / np.maximum(error[known], 1e-12), 0)
-    p = 2 * norm.sf(ratio)
-    order = np.argsort(p, kind="stable")
-    passed = np.flatnonzero(p[order] <= _FALSE_DISCOVERIES * np.arange(1, len(p) + 1) / len(p))
-    sure[known[order[: passed[-1] + 1 if len(passed) else 0]]] = True
-    return sure
+    is_found: NDArray[np.bool_] = adjusted_p(p)[:, 0] <= _FALSE_DISCOVERIES
+    return is_found

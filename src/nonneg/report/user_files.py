@@ -1,10 +1,10 @@
 """Features, texts, labels and images that a user gives, as files or values."""
 
-import datetime
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile, is_zipfile
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nonneg.data.arrays import numbered, numbered_words, read_labels, text_lines
 from nonneg.data.dataset import Data
+from nonneg.data.dates import is_no_date, read_date
 from nonneg.data.feature_file import FeatureArray, read_features
 from nonneg.data.folder import ImageFolder
 from nonneg.io import read_json
@@ -196,7 +197,7 @@ def days(dates: Dates) -> NDArray[np.datetime64]:
     """Days ``(n,)`` of dates in memory, or of a file of texts, NaT where one is empty.
 
     Raises:
-        ValueError: If one is no ISO date.
+        ValueError: If one is no date; see :func:`nonneg.data.dates.read_date`.
 
     Example:
         >>> days(["2024-05-01", "", "2024-05-02T10:30"])
@@ -205,19 +206,19 @@ def days(dates: Dates) -> NDArray[np.datetime64]:
     if isinstance(dates, np.ndarray) and dates.dtype.kind == "M":
         return dates.astype("datetime64[D]")
     path = path_of(dates)
-    values = text_list(dates)  # type: ignore[arg-type]
-    found = [_day(path, number, value.strip()) for number, value in enumerate(values, start=1)]
+    values: Any = dates if path is None else text_list(path)
+    found = [_day(path, number, value) for number, value in enumerate(values, start=1)]
     return np.array(found, dtype="datetime64[D]")
 
 
-def _day(path: Path | None, number: int, value: str) -> datetime.date | str:
-    if value in ("", "None", "NaT", "nan"):
+def _day(path: Path | None, number: int, value: Any) -> datetime | str:  # noqa: ANN401
+    if is_no_date(value):
         return "NaT"
-    try:
-        return datetime.datetime.fromisoformat(value).date()
-    except ValueError as error:
+    found = read_date(value)
+    if found is None:
         where = f"entry {number} of dates" if path is None else f"line {number} of {path}"
-        raise ValueError(f"{where} is {value!r}; give dates such as 2024-05-01") from error
+        raise ValueError(f"{where} is {str(value)!r}; give dates such as 2024-05-01")
+    return found
 
 
 def class_numbers(labels: Labels) -> tuple[NDArray[np.int64], tuple[str, ...]]:

@@ -19,9 +19,8 @@ function timePoints(feature) {
 function changeWords(feature) {
   const change = time.change[feature];
   if (Number.isNaN(change)) return "";
-  const reach = 1.96 * time.change_error[feature];
-  const sure = time.is_sure[feature] ? "" : ", not significant";
-  return `${signed(change)} from first to last (95 %: ${signed(change - reach)} to ${signed(change + reach)}${sure})`;
+  const verdict = time.is_significant[feature] ? "significant" : "not significant";
+  return `${signed(change)} from first to last (${verdict})`;
 }
 
 /** The line of one feature as a chart with axes. */
@@ -99,9 +98,9 @@ function changedRows(numbers) {
 function showTime() {
   const listed = sorted("expected").filter((f) => isListed(f) && !Number.isNaN(time.change[f]));
   const order = listed.sort((a, b) => time.change[b] - time.change[a]);
-  const sure = order.filter((f) => time.is_sure[f]);
-  const rose = sure.filter((f) => time.change[f] > 0);
-  const fell = sure.filter((f) => time.change[f] < 0).reverse();
+  const changed = order.filter((f) => time.is_significant[f]);
+  const rose = changed.filter((f) => time.change[f] > 0);
+  const fell = changed.filter((f) => time.change[f] < 0).reverse();
   const counts = [...time.counts];
   const [first, last] = [time.periods[0], time.periods[time.periods.length - 1]];
   const label = `${samples.kind}s per ${time.unit}, ${first} to ${last}`;
@@ -120,7 +119,7 @@ function showTime() {
       "p",
       { class: "lead" },
       order.length
-        ? `${count(sure.length)} of ${plural(order.length, "feature")} changed significantly from ${first} to ${last}: by a straight line through all dated ${samples.kind}s, at a false discovery rate of 5 %.`
+        ? `${count(changed.length)} of ${plural(order.length, "feature")} changed significantly from ${first} to ${last}: by the trend of all dated ${samples.kind}s against permuted dates, at a false discovery rate of 5 %.`
         : "There are too few dates to tell what changed.",
     ),
     el(
