@@ -383,3 +383,11 @@ def test_texts_of_an_array_are_listed_once():
     made = table_of_features(np.eye(6), texts=texts, names=list("abcdef"))
     assert list(made["examples"]) == list(texts)
     assert texts.n_listed <= 2  # once for words and once for examples, whatever the features
+
+
+def test_names_of_the_model_stay_as_they_are():
+    """Also where two features have the same words in another order."""
+    Z = [[1.0, 0], [0.9, 0.1], [0, 1.0], [0.1, 0.9]]
+    texts = ["tea cup", "tea cup", "cup tea", "cup tea"]
+    found = table_of_features(Z, texts=texts, names=["tea, cup", "cup, tea"])
+    assert list(found["name"]) == ["tea, cup", "cup, tea"]

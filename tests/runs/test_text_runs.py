@@ -139,6 +139,26 @@ def test_sparse_vectors_of_empty_texts(place):
     assert any("1 of 240 texts is empty" in note for note in run.notes)
 
 
+def test_empty_texts_are_measured_nowhere(place):
+    lines = (place / "t.jsonl").read_text().splitlines()
+    empty = range(0, 240, 3)
+    for number in empty:
+        lines[number] = json.dumps({"text": " "})
+    (place / "t.jsonl").write_text("\n".join(lines))
+    run = fitted(place)
+    parts = run_data(read_run(run.folder))
+    assert sum(len(part) for part in parts) == 160
+    assert not any(set(part.indices.tolist()) & set(empty) for part in parts)
+    _, whole = run_data(read_run(run.folder), split="all")
+    assert len(whole) == 240  # the page has them all
+
+
+def test_nothing_but_empty_texts_is_refused(place):
+    (place / "t.jsonl").write_text("\n".join([json.dumps({"text": ""})] * 240))
+    with pytest.raises(ValueError, match=r"all 240 texts of .*t.jsonl are empty"):
+        fitted(place)
+
+
 def test_all_is_for_fitted_runs(tmp_path):
     from nonneg.runs import read_experiment, run_experiment
 

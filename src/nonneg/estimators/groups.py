@@ -195,7 +195,8 @@ def table_over(
         groups_or_dates: One per sample; see :func:`grouping`.
         period: One of ``PERIODS``, ``"auto"``, or None to take dates as groups.
         names: Of the features.
-        alpha: The share of false discoveries that is aimed at; intervals have at least level 1 - alpha.
+        alpha: The share of false discoveries that is aimed at; intervals have at least level
+            1 - alpha.
         n_bootstrap: Draws behind an interval.
         random_state: Seed or generator.
 

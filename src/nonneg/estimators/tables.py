@@ -136,9 +136,12 @@ def table_of_features(
 
 def _called(found: Sequence[FeatureDescription], names: Sequence[str]) -> list[str]:
     """The names that features have; for those without, what :func:`describe_features` would say."""
-    first = [", ".join(d.words[:_NAME_WORDS]) or d.name for d in found]
-    first = [known or new for known, new in zip(names or first, first, strict=True)]
-    return distinct_names(first, [d.words[_NAME_WORDS:] for d in found])
+    new = [", ".join(d.words[:_NAME_WORDS]) or d.name for d in found]
+    if not names:
+        return distinct_names(new, [d.words[_NAME_WORDS:] for d in found])
+    known = [name or added for name, added in zip(names, new, strict=True)]
+    others = iter(distinct_names([*filter(None, names), *known])[sum(map(bool, names)) :])
+    return [name or other for name, other in zip(names, others, strict=True)]
 
 
 def _words(description: FeatureDescription) -> str:

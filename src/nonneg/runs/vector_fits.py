@@ -211,7 +211,7 @@ def vector_sets(files: VectorFiles, test: VectorData | None = None) -> tuple[Dat
     """The training set and the test set; None where nothing was held out.
 
     Without a test file, a fixed random share of the vectors, at most 10,000, is kept out of the
-    first set; empty texts are kept out of it too.
+    first set; empty texts are in neither.
 
     Args:
         files: Where they lie.
@@ -225,6 +225,8 @@ def vector_sets(files: VectorFiles, test: VectorData | None = None) -> tuple[Dat
     if files.texts is not None:
         table = files.texts.read_texts()
         whole, is_empty = of_texts(whole, table), table.is_empty
+        if is_empty.all():
+            raise ValueError(f"all {len(table):,} texts of {table.path} are empty")
     if test is None and files.test:
         test = read_vectors(files.test, column=files.column)
     _check_finite(files, whole, test)
@@ -239,8 +241,10 @@ def vector_sets(files: VectorFiles, test: VectorData | None = None) -> tuple[Dat
     n_kept_out = min(round(files.test_share * len(whole)), MOST_KEPT_OUT)
     if test is not None:
         n_kept_out = 0
-    train, kept_out = split_off(whole, n_kept_out) if n_kept_out else (whole, test)
-    return _without(train, is_empty), kept_out
+    if not n_kept_out:
+        return _without(whole, is_empty), test
+    train, kept_out = (_without(part, is_empty) for part in split_off(whole, n_kept_out))
+    return train, kept_out if len(kept_out) else None
 
 
 def of_texts(vectors: VectorData, table: TextTable) -> VectorData:
