@@ -230,7 +230,7 @@ def test_the_purity_of_a_few_of_many_features_is_left_out():
     found = beside_dense(**given, m=20)
     assert math.isnan(found.features.top_purity)
     figure = found.figures()["beside_top20_purity"]
-    assert figure.beside["because"] == "fewer than ten features are on for 20 of the 60 samples"
+    assert figure.beside["because"] == "too few features are on for 20 of the 60 samples"
     assert not math.isnan(found.vectors.top_purity)
 
 

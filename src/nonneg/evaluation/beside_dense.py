@@ -49,7 +49,7 @@ class Found(NamedTuple):
     kept: float
 
 
-# The purity of fewer features than this is a matter of chance.
+# The purity of fewer features than this, of many, is a matter of chance.
 _LEAST_MEASURED = 10
 
 
@@ -63,8 +63,8 @@ class Represented:
         bytes_per_sample: 4 per column, or 8 per active number (value and index) if that is less.
         in_train: Found among the training samples.
         in_test: Found among the other test samples.
-        top_purity: Of the test samples; NaN without labels, or where fewer than ten columns are
-            active for m.
+        top_purity: Of the test samples; NaN without labels, or where fewer than ten columns,
+            and fewer than a quarter of those alive, are active for m.
         n_zero_rows: Test samples without any number other than 0; they find nothing.
     """
 
@@ -135,7 +135,7 @@ class BesideDense:
             return Figure.of(key, value, **others, **counts)
         why = self.because or why_too_few(self.n_test, self.m)
         if path == "top_purity" and not self.because and self.n_test > self.m:
-            why = f"fewer than ten features are on for {self.m} of the {self.n_test:,} samples"
+            why = f"too few features are on for {self.m} of the {self.n_test:,} samples"
         if path.endswith("kept"):
             why = "all vectors of the test samples are zero"
         return Figure.of(key, None, **{BECAUSE: why}, **others, **counts)
@@ -287,7 +287,7 @@ def _represented(
     purity = math.nan
     if y_test is not None and test.n_samples > m:  # the strongest of all samples are all samples
         measured = metrics.top_purity(test.source, y_test, m)
-        is_enough = measured.averaged_over >= min(_LEAST_MEASURED, test.n_features)
+        is_enough = measured.averaged_over >= min(_LEAST_MEASURED, measured.n_alive / 4)
         purity = measured.value if is_enough else math.nan
     return Represented(
         n_numbers=test.n_features,
