@@ -58,6 +58,12 @@ def test_columns_are_called_as_describe_says(named):
     assert len(set(names)) == 32
     for i, name in enumerate(ncl.feature_names_):
         assert names[i] == (name or f"ncl{i}")
+
+
+def test_columns_of_data_frames_are_called_so_too(named):
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    ncl = copied(named)
+    names = ncl.get_feature_names_out()
     frame = ncl.set_output(transform="pandas").transform(X[:5])
     assert list(frame.columns) == list(names)
 
