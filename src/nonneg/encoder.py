@@ -190,13 +190,13 @@ class Encoder(nn.Module):
         return Encoded(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def keep_features(self, numbers: Tensor) -> None:
-        """Drop all features but these, which get this order; int64 ``(n_kept,)``."""
+        """Drop all features but these, which get this order, and any curation; ``(n_kept,)``."""
         last = self.projector[-1]
         assert isinstance(last, nn.Linear)
         last.weight = nn.Parameter(last.weight.detach()[numbers].clone())
         last.bias = nn.Parameter(last.bias.detach()[numbers].clone())
         last.out_features = len(numbers)
-        self.curation = self.curation.kept(numbers.tolist())
+        self.curation = Curation()
         projector = self.settings.projector.model_copy(update={"n_features": len(numbers)})
         self.settings = self.settings.model_copy(update={"projector": projector})
 

@@ -13,13 +13,13 @@ from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg.estimators.tables import unit_features
 from nonneg.estimators.words import telling_words
 from nonneg.head.curation import Curation
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.correlation import cosine_block, unit_column_blocks
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
-from nonneg.rows import unit_rows
 
 # A tree of more features takes more memory and time than a reader of it has patience.
 MOST_IN_TREE = 8192
@@ -184,7 +184,7 @@ class Clusters:
 
     def assign(self, Z: FeatureLike) -> IntArray:
         """The clusters of other samples, from their features ``(n, n_components)``."""
-        features = _sparse_unit_rows(Z)
+        features = unit_features(Z)
         if features.shape[1] != len(self.directions):
             raise ValueError(
                 f"Z has {features.shape[1]} features, the clusters were made of "
@@ -221,7 +221,7 @@ def cluster_samples(
         >>> cluster_samples(Z, directions, 2).labels.tolist()
         [0, 0, 0, 1, 1, -1]
     """
-    features, pointing = _sparse_unit_rows(Z), np.asarray(directions, dtype=np.float64)
+    features, pointing = unit_features(Z), np.asarray(directions, dtype=np.float64)
     is_on = np.diff(features.indptr) > 0
     n_on = int(is_on.sum())
     if n_on < 2:
@@ -251,17 +251,6 @@ def cluster_samples(
         centres=centres,
         closeness=closeness,
     )
-
-
-def _sparse_unit_rows(Z: FeatureLike) -> sparse.csr_array:
-    """Rows of length 1 without what is not active, ``(n, d)``; zeros stay zeros."""
-    features = checked_features(Z)
-    parts = []
-    for _, tile in features.tiles():
-        unit = unit_rows(tile)
-        on = unit.where(unit.abs() > ACTIVE_THRESHOLD, 0)
-        parts.append(sparse.csr_array(on.cpu().numpy()))
-    return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
 
 def _placed(features: sparse.csr_array, directions: FloatArray) -> FloatArray:

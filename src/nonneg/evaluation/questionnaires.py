@@ -1,4 +1,4 @@
-"""Blind questionnaires: which of six does not belong? For people, or for a language model.
+"""Blind questionnaires of intruders among six, for people or for a language model.
 
 Questions of word intrusion (Chang et al. 2009) and of document intrusion go to one file without
 the answers, and the answers to another. What comes back is scored beside the level of chance.

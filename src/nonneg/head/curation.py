@@ -1,6 +1,6 @@
 """Curation: features that a person has merged or hidden."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import NonNegativeInt, model_validator
@@ -77,17 +77,3 @@ class Curation(Settings):
             columns[:, list(group)] = 0
             columns[:, group[0]] = features[:, list(group)].norm(dim=1)
         return columns
-
-    def kept(self, numbers: Iterable[int]) -> "Curation":
-        """What is left of it where only some features are kept, which get new numbers.
-
-        Example:
-            >>> Curation(merged=((0, 2, 3),), hidden=(1,)).kept([3, 0])
-            Curation(merged=((1, 0),), hidden=())
-        """
-        place = {old: new for new, old in enumerate(numbers)}
-        groups = (tuple(place[n] for n in group if n in place) for group in self.merged)
-        return Curation(
-            merged=tuple(group for group in groups if len(group) > 1),
-            hidden=tuple(place[n] for n in self.hidden if n in place),
-        )

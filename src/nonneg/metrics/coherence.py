@@ -1,4 +1,4 @@
-"""Coherence: do the words of a feature belong together, and do features have words of their own?
+"""Coherence and diversity of the words of features.
 
 What topic models are compared by. The words are given, best first, so that any method's can be
 measured: those of ``describe``, or those of another library.

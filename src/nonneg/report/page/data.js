@@ -163,6 +163,15 @@ const featureName = (feature) =>
   changes.rename.get(feature) ||
   features.names[feature] || (isDead(feature) ? "dead" : `feature ${feature}`);
 
+/** A link to the page of a feature: its name and number. */
+const featureLink = (feature) =>
+  el(
+    "a",
+    { href: `#/feature/${feature}` },
+    featureName(feature),
+    el("span", { class: "number" }, `#${feature}`),
+  );
+
 /** The cosine of sample i of `here` with every sample of `there`. */
 function cosines(here, i, there) {
   const { starts, rows, values } = there.byFeature;

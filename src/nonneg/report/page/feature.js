@@ -97,12 +97,7 @@ function partnerList(feature) {
       el(
         "li",
         {},
-        el(
-          "a",
-          { href: `#/feature/${other}` },
-          featureName(other),
-          el("span", { class: "number" }, `#${other}`),
-        ),
+        featureLink(other),
         strip(samples, row(features.top, other), samples.image_sheets ? 6 : 1, 32),
         meter(cosine),
         el("span", { class: "value" }, cosine.toFixed(2)),

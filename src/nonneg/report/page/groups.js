@@ -48,12 +48,7 @@ function groupLeaves(members) {
       el(
         "li",
         {},
-        el(
-          "a",
-          { href: `#/feature/${feature}` },
-          featureName(feature),
-          el("span", { class: "number" }, `#${feature}`),
-        ),
+        featureLink(feature),
         meter(features.expected[feature], features.expected[space.map[0]]),
         el("span", { class: "value" }, percent(features.n_active[feature] / content.n_samples)),
       ),

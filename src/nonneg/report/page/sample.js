@@ -6,12 +6,7 @@ function featureRow(feature, value, highest, beside) {
   return el(
     "li",
     {},
-    el(
-      "a",
-      { href: `#/feature/${feature}` },
-      featureName(feature),
-      el("span", { class: "number" }, `#${feature}`),
-    ),
+    featureLink(feature),
     samples.image_sheets ? strip(samples, strongest(feature).numbers, 5, 28) : null,
     meter(value, highest),
     el("span", { class: "value" }, value.toFixed(3)),
@@ -51,12 +46,7 @@ function neighbourCard(here, i, there, { number, cosine, place = null }) {
       el(
         "li",
         {},
-        el(
-          "a",
-          { href: `#/feature/${feature}` },
-          featureName(feature),
-          el("span", { class: "number" }, `#${feature}`),
-        ),
+        featureLink(feature),
         el("span", { class: "value" }, part.toFixed(2)),
       ),
     );

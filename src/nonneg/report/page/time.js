@@ -82,12 +82,7 @@ function changedRows(numbers) {
       el(
         "li",
         {},
-        el(
-          "a",
-          { href: `#/feature/${feature}` },
-          featureName(feature),
-          el("span", { class: "number" }, `#${feature}`),
-        ),
+        featureLink(feature),
         sparkline(feature),
         el("small", {}, changeWords(feature)),
       ),
