@@ -30,9 +30,9 @@ LAYERS = [
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
-MAX_FILES = 165
+MAX_FILES = 185
 MAX_LINES = 450
-MAX_IMPORTED_ONCE = 22
+MAX_IMPORTED_ONCE = 24
 MAX_OF_ONE_NAME = 2
 
 
@@ -161,7 +161,7 @@ def test_an_evaluation_passes_few_modules(run):
 
 def test_the_method_is_short():
     method = ["head/nonnegative.py", "losses/info_nce.py", "losses/spectral.py", "encoder.py"]
-    assert sum(len(code_lines(ROOT / name)) for name in method) < 450
+    assert sum(len(code_lines(ROOT / name)) for name in method) < 460
 
 
 def code_lines(path):

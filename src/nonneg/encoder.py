@@ -144,10 +144,10 @@ class Encoder(nn.Module):
         hidden = self.hidden(inputs)  # (n, h)
         read = hidden.detach() if detached else hidden
         scores = self.projector(read)  # (n, d)
-        features = self.nonnegative(scores)
+        features = self.nonnegative(scores, off=self.curation.hidden)
         if self.gate is not None:
             features = features * self.gate(read)
-        return Encoded(hidden, scores, self.curation.applied(features))
+        return Encoded(hidden, scores, self.curation.with_merged(features))
 
     def hidden(self, inputs: Tensor) -> Tensor:
         """Only the backbone's output ``(n, h)`` of a batch, with gradient."""

@@ -24,17 +24,19 @@ def ncl(fitted):
     return pickle.loads(pickle.dumps(fitted))
 
 
-def curated_by_loops(Z, merged, hidden):
-    """The definition, entry by entry."""
-    rows = [list(map(float, row)) for row in Z]
-    for row in rows:
+def curated_by_loops(encoder, vectors, merged, hidden):
+    """The definition, entry by entry: hidden ones off, the largest kept, groups as one."""
+    rows = []
+    for scores in encoder.encode(torch.tensor(vectors)).scores.tolist():
+        row = [max(score, 0.0) if j not in hidden else 0.0 for j, score in enumerate(scores)]
+        limit = sorted(row, reverse=True)[(encoder.settings.max_active or len(row)) - 1]
+        row = [value if value >= limit else 0.0 for value in row]
         for group in merged:
             length = sum(row[j] ** 2 for j in group) ** 0.5
             for j in group:
                 row[j] = 0.0
             row[group[0]] = length
-        for j in hidden:
-            row[j] = 0.0
+        rows.append(row)
     return np.array(rows)
 
 
@@ -44,11 +46,19 @@ def strongest(ncl, n=6):
 
 class TestValues:
     def test_are_the_definition(self, ncl):
-        before = ncl.transform(X_NEW)
         a, b, c, d, e, f = strongest(ncl)
-        ncl.merge([[b, a], [c, d, e]]).hide([f])
-        expected = curated_by_loops(before, [[b, a], [c, d, e]], [f])
-        np.testing.assert_allclose(ncl.transform(X_NEW), expected, atol=1e-6)
+        ncl.set_params(max_active=3).merge([[b, a], [c, d, e]]).hide([f])
+        Z = ncl.transform(X_NEW)
+        expected = curated_by_loops(ncl.encoder_, X_NEW, [[b, a], [c, d, e]], [f])
+        np.testing.assert_allclose(Z, expected, atol=1e-5)
+
+    def test_another_feature_takes_the_place_of_a_hidden_one(self, ncl):
+        ncl.set_params(max_active=1)
+        before = ncl.transform(X_NEW)
+        first = int(before[0].argmax())
+        after = ncl.hide([first]).transform(X_NEW)
+        assert after[0, first] == 0
+        assert after[0].any()
 
     def test_a_merge_keeps_row_lengths_and_what_others_add(self, ncl):
         before, first = ncl.transform(X_NEW), ncl.explain(X_NEW[0], X_NEW[1])
@@ -83,8 +93,8 @@ class TestValues:
 
     def test_gradients_pass(self):
         features = torch.tensor([[3.0, 7.0, 4.0]], requires_grad=True)
-        Curation(merged=((0, 2),), hidden=(1,)).applied(features).sum().backward()
-        torch.testing.assert_close(features.grad, torch.tensor([[0.6, 0.0, 0.8]]))
+        Curation(merged=((0, 2),)).with_merged(features).sum().backward()
+        torch.testing.assert_close(features.grad, torch.tensor([[0.6, 1.0, 0.8]]))
 
     def test_a_merge_can_go_on(self, ncl):
         a, b, c = strongest(ncl, 3)
@@ -183,10 +193,11 @@ class TestRoundTrips:
 
     def test_both_sides_of_two_modalities(self):
         both = CrossNCL(16, temperature=0.2, max_steps=40, random_state=0).fit(X, X[:, ::-1])
-        Z, Z_y = both.transform(X, X[:, ::-1])
-        both.merge([[0, 1]]).hide([2])
-        for found, before in zip(both.transform(X, X[:, ::-1]), (Z, Z_y), strict=True):
-            np.testing.assert_allclose(found, curated_by_loops(before, [[0, 1]], [2]), atol=1e-6)
+        other = X[:, ::-1].copy()
+        Z, Z_y = both.merge([[0, 1]]).hide([2]).transform(X, other)
+        for encoder, vectors, found in ((both.encoder_x_, X, Z), (both.encoder_y_, other, Z_y)):
+            expected = curated_by_loops(encoder, vectors, [[0, 1]], [2])
+            np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 class TestFiles:

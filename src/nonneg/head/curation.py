@@ -14,12 +14,13 @@ class Curation(Settings):
 
     A merged feature has the number of the first of its group, and the length of the group as its
     value: ``sqrt(Σ z_j²)``. So the length of a row stays, and with it what every other feature adds
-    to a cosine. The other members of a group, and hidden features, are zero.
+    to a cosine. The other members of a group are zero. Hidden features are zero before others are
+    thinned, as if the encoder did not have them.
 
     Example:
         >>> import torch
-        >>> Curation(merged=((0, 2),), hidden=(1,)).applied(torch.tensor([[3.0, 7.0, 4.0, 1.0]]))
-        tensor([[5., 0., 0., 1.]])
+        >>> Curation(merged=((0, 2),)).with_merged(torch.tensor([[3.0, 7.0, 4.0, 1.0]]))
+        tensor([[5., 7., 0., 1.]])
     """
 
     merged: tuple[tuple[NonNegativeInt, ...], ...] = ()
@@ -43,11 +44,6 @@ class Curation(Settings):
         """The features that are a part of another one."""
         return {number for group in self.merged for number in group[1:]}
 
-    @property
-    def off(self) -> list[int]:
-        """The features that are zero for every sample, in order."""
-        return sorted(self.merged_away | set(self.hidden))
-
     @classmethod
     def of(cls, values: Mapping[str, Any] | None, n_features: int) -> Self:
         """The curation of so many features from plain values; None for none.
@@ -66,14 +62,14 @@ class Curation(Settings):
     def __bool__(self) -> bool:
         return bool(self.merged or self.hidden)
 
-    def applied(self, features: Tensor) -> Tensor:
-        """The features ``(n, d)`` as curated; gradients pass."""
-        if not self:
+    def with_merged(self, features: Tensor) -> Tensor:
+        """The features ``(n, d)`` with each group in one column; gradients pass."""
+        if not self.merged:
             return features
         columns = features.clone()
         for group in self.merged:
+            columns[:, list(group)] = 0
             columns[:, group[0]] = features[:, list(group)].norm(dim=1)
-        columns[:, self.off] = 0
         return columns
 
     def kept(self, numbers: Iterable[int]) -> "Curation":

@@ -1,6 +1,6 @@
 """The non-negative transform: the one switch that sets NCL apart from CL."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -105,9 +105,16 @@ class NonNegative(nn.Module):
         """Whether a feature is exactly zero where its score is not above zero."""
         return TRANSFORMS[self.kind].gives_zeros
 
-    def forward(self, scores: Tensor) -> Tensor:
-        """Features of the same shape as the scores; rows lie along the last dimension."""
+    def forward(self, scores: Tensor, *, off: Sequence[int] = ()) -> Tensor:
+        """Features of the same shape as the scores; rows lie along the last dimension.
+
+        Args:
+            scores: Any shape.
+            off: Numbers of features that are zero, and do not count where others are thinned.
+        """
         features = TRANSFORMS[self.kind].function(scores)
+        if off:
+            features = features.index_fill(-1, torch.tensor(off, device=scores.device), 0)
         if self.threshold:
             features = features * _above(features.detach(), self.threshold)
         if self.max_active is not None and self.max_active < features.shape[-1]:
