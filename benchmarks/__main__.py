@@ -21,6 +21,7 @@ from benchmarks import (
     modalities,
     probe,
     processes,
+    topics,
     training,
     views,
 )
@@ -29,9 +30,9 @@ RESULTS = Path(__file__).with_name("results.md")
 HEAD = (
     "# Benchmarks\n\n"
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
-    "machine.\nMade by `make bench`; embeddings and modalities want `NONNEG_EMBEDDINGS=folder`, "
-    "which `python -m benchmarks.embedding_vectors` fills, and CSR the extra "
-    '`pip install ".[peers]"`.'
+    "machine.\nMade by `make bench`; embeddings, modalities and topics want "
+    "`NONNEG_EMBEDDINGS=folder`, which `python -m benchmarks.embedding_vectors` fills, and CSR the "
+    'extra `pip install ".[peers]"`, topics `".[topics]"`.'
 )
 
 
@@ -124,6 +125,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "embeddings": embeddings.section,
     "embedding_speed": embedding_speed.section,
     "modalities": modalities.section,
+    "topics": topics.section,
 }
 
 

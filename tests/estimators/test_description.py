@@ -1,11 +1,16 @@
 import json
+from itertools import permutations
 
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
 
-from nonneg.estimators.description import describe_features, first_of_equal_rows
+from nonneg.estimators.description import (
+    describe_features,
+    first_of_equal_rows,
+    two_groups,
+)
 
 TEXTS = ["pay my phone bill", "pay the water bill", "book a flight", "flight to rome please", "hm"]
 Z = np.array([[3.0, 0, 0], [1.0, 0.5, 0], [0, 2.0, 0], [0, 1.0, 0], [0, 0, 0]])
@@ -89,7 +94,7 @@ def test_texts_that_set_nothing_apart_leave_the_label():
     same = np.ones((5, 2))
     assert [d.name for d in describe_features(same, texts=TEXTS, labels=list("aaabb"))] == [
         "a",
-        "a",
+        "a (2)",
     ]
     for same_as in (None, np.array([0, 0, 2, 3, 4])):
         found = describe_features(np.zeros((5, 2)), texts=TEXTS, same_as=same_as)
@@ -149,3 +154,130 @@ def test_whole_numbers_as_labels_are_not_taken_for_numbers_of_features(kind):
         "",
     ]
     assert describe_features(Z, labels=[True, True, False, False, True])[0].name == "True"
+
+
+def test_scores_stand_beside_their_words():
+    found = describe_features(Z, texts=TEXTS)
+    for description in found:
+        assert len(description.scores) == len(description.words)
+        assert all(score > 0 for score in description.scores)
+        assert list(description.scores) == sorted(description.scores, reverse=True)
+
+
+def planted_features(seed=0, n_kinds=10, n_each=30):
+    """A pure feature per kind of sample, and mixed ones that are on for two kinds each."""
+    rng = np.random.default_rng(seed)
+    kind = rng.permutation(np.repeat(np.arange(n_kinds), n_each))
+    centres = 5 * np.linalg.qr(rng.standard_normal((24, n_kinds)))[0].T  # all at right angles
+    vectors = centres[kind] + 0.7 * rng.standard_normal((len(kind), 24)) + 2.0
+    pure = (kind[:, None] == np.arange(n_kinds)) * rng.uniform(0.5, 1, (len(kind), n_kinds))
+    mixed = pure[:, ::2] + pure[:, 1::2]
+    texts = [f"thing{k} stuff{k} and more of it" for k in kind]
+    return np.hstack([pure, mixed]), vectors, texts, kind
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("kind_of_array", [np.array, sparse.csr_array, torch.tensor])
+def test_planted_mixed_features_are_found_and_pure_ones_are_not(seed, kind_of_array):
+    Z, vectors, _, _ = planted_features(seed)
+    found = describe_features(Z, vectors=kind_of_array(vectors))
+    assert [d.is_mixed for d in found] == [False] * 10 + [True] * 5
+    assert not any(d.is_mixed for d in describe_features(Z))
+
+
+def test_the_name_of_a_mixed_feature_names_both_groups():
+    Z, vectors, texts, kind = planted_features()
+    described = describe_features(Z, vectors=vectors, texts=texts)
+    for pair, feature in enumerate(described[10:]):
+        both = {f"thing{k} stuff{k}" for k in (2 * pair, 2 * pair + 1)}
+        assert set(feature.words) == both
+        assert feature.name in (" + ".join(order) + " (mixed)" for order in permutations(both))
+    by_label = describe_features(Z, vectors=vectors, labels=[f"kind {k}" for k in kind])
+    assert by_label[10].name in ("kind 0 + kind 1 (mixed)", "kind 1 + kind 0 (mixed)")
+    assert by_label[0].name == "kind 0"
+
+
+def test_groups_do_not_depend_on_order_length_or_rotation():
+    rng = np.random.default_rng(0)
+    vectors = np.repeat([[3.0, 0, 0, 1], [0, 3.0, 0, 1]], [7, 9], axis=0)
+    vectors += 0.3 * rng.standard_normal(vectors.shape)
+    larger, smaller = two_groups(vectors)
+    assert (larger.tolist(), smaller.tolist()) == (list(range(7, 16)), list(range(7)))
+    order = rng.permutation(16)
+    turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    lengths = rng.uniform(0.1, 9, (16, 1))
+    for other in (vectors[order], (vectors * lengths)[order], (vectors @ turn)[order]):
+        assert {frozenset(order[group].tolist()) for group in two_groups(other)} == {
+            frozenset(range(7)),
+            frozenset(range(7, 16)),
+        }
+
+
+def test_what_is_no_pair_of_groups():
+    rng = np.random.default_rng(0)
+    pair = np.repeat(np.eye(2), [4, 4], axis=0)
+    assert two_groups(pair) is not None
+    assert two_groups(pair[1:]) is None  # too few
+    assert two_groups(np.repeat(np.eye(2), [9, 2], axis=0)) is None  # exceptions, no group
+    assert two_groups(np.ones((12, 3))) is None  # one thing
+    assert two_groups(np.zeros((12, 3))) is None
+    assert two_groups(rng.standard_normal((20, 500))) is None  # nothing in common at all
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_groups_are_unrelated_where_cosines_across_are_small(share):
+    """Inside each group all cosines are 1, across them all are the share."""
+    one, other = np.array([1.0, 0]), np.array([share, np.sqrt(1 - share**2)])
+    found = two_groups(np.stack([one] * 6 + [other] * 6))
+    assert (found is not None) == (share <= 0.3)
+
+
+def test_a_namer_gets_words_and_texts_and_gives_the_name():
+    asked = []
+
+    def namer(words, examples):
+        asked.append((words, examples))
+        return ["  about\nbills ", ""][len(asked) - 1]
+
+    found = describe_features(Z, texts=TEXTS, namer=namer)
+    plain = describe_features(Z, texts=TEXTS)
+    assert [d.name for d in found] == ["about bills", plain[1].name, ""]
+    assert asked == [(plain[0].words, TEXTS[:2]), (plain[1].words, [TEXTS[i] for i in (2, 3, 1)])]
+    same = describe_features(Z, texts=TEXTS, namer=lambda words, examples: "same")
+    assert [d.name for d in same] == ["same", "same (2)", ""]
+
+
+def test_what_a_namer_does_wrong_is_named():
+    with pytest.raises(TypeError, match="namer returned None for feature 0; it must return a text"):
+        describe_features(Z, texts=TEXTS, namer=lambda words, examples: None)
+    with pytest.raises(ValueError, match="namer names features by their texts; give texts="):
+        describe_features(Z, labels=list("abccd"), namer=lambda words, examples: "x")
+
+    def broken(words, examples):
+        raise ConnectionError("no model")
+
+    with pytest.raises(ConnectionError, match="no model") as caught:
+        describe_features(Z, texts=TEXTS, namer=broken)
+    assert caught.value.__notes__ == ["namer was called for feature 0"]
+
+
+def test_texts_of_every_kind_give_the_same():
+    expected = describe_features(Z, texts=TEXTS)
+    assert describe_features(Z, texts=np.array(TEXTS)) == expected
+    assert describe_features(Z, texts=tuple(TEXTS)) == expected
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series(TEXTS, index=[7, 3, 1, 0, 2])
+    assert describe_features(Z, texts=column) == expected
+    spaced = [text.replace(" ", "_") for text in TEXTS]
+    split = describe_features(Z, texts=spaced, tokenize=lambda text: text.split("_"))
+    assert split == expected
+
+
+def test_equal_names_get_further_words():
+    """Two features of cars that differ only in what comes after the first word."""
+    texts = ["car red"] * 6 + ["car. fast"] * 6 + ["pie"] * 12
+    Z = np.zeros((24, 2))
+    Z[:6, 0] = Z[6:12, 1] = 1
+    found = describe_features(Z, texts=[t.replace(" ", ". ") for t in texts], n_words=1)
+    assert len({d.name for d in found}) == 2
+    assert all(len(d.words) == 1 for d in found)

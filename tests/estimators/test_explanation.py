@@ -33,3 +33,26 @@ def test_nothing_in_common():
     found = explanation([1.0, 0.0], [0.0, 1.0])
     assert (found.cosine, found.shared) == (0.0, ())
     assert str(explanation(np.zeros(2), np.ones(2))) == "cosine 0.000"
+
+
+@settings(deadline=None)
+@given(ROWS, ROWS, st.one_of(st.none(), st.integers(0, 5)))
+def test_the_largest_and_the_rest_add_up_to_the_cosine(first, second, n):
+    found = explanation(first, second, n=n)
+    assert found.shared == explanation(first, second).shared == (*found.largest, *found.rest)
+    assert len(found.largest) == min(len(found.shared), 4 if n is None else n)
+    lines = str(found).splitlines()
+    assert len(lines) == 1 + len(found.largest) + bool(found.rest)
+
+
+def test_the_rest_is_one_line():
+    row = [4.0] + [1.0] * 9
+    lines = str(explanation(row, row, n=7)).splitlines()
+    assert lines[1] == "  +0.640  feature 0"
+    assert lines[-1] == "  +0.120  3 more features"
+    assert str(explanation(row, row, n=9)).splitlines()[-1] == "  +0.040  1 more feature"
+    assert len(str(explanation(row, row)).splitlines()) == 11
+    assert len(str(explanation([1.0] * 30, [1.0] * 30, n=None)).splitlines()) == 31
+    for wrong in (-1, 2.5, True, "3"):
+        with pytest.raises(ValueError, match="give a whole number of features to show, or None"):
+            explanation(row, row, n=wrong)

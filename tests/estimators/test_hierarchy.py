@@ -1,5 +1,7 @@
 """Trees of features and clusters of samples."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -145,3 +147,22 @@ class TestClusters:
     def test_features_of_another_model(self, ncl):
         with pytest.raises(ValueError, match="Z has 3 features, the clusters were made of"):
             ncl.clusters(X, 3).assign(np.ones((2, 3)))
+
+
+def test_the_closest_samples_of_a_cluster_tell_its_words():
+    directions = [[1, 0], [0, 1]]
+    Z = [[5, 1], [5, 0], [5, 2], [0, 3], [1, 4], [0, 0]]
+    found = cluster_samples(Z, directions, 2)
+    unit = [math.hypot(*row) for row in Z[:5]]
+    places = [[row[0] / length, row[1] / length] for row, length in zip(Z[:5], unit, strict=True)]
+    expected = []
+    for group in ([0, 1, 2], [3, 4]):
+        centre = [sum(places[i][axis] for i in group) for axis in (0, 1)]
+        length = math.hypot(*centre)
+        expected += [sum(places[i][a] * centre[a] for a in (0, 1)) / length for i in group]
+    assert found.closeness.tolist() == pytest.approx([*expected, 0])
+    assert found.closest(4).tolist() == [[0, 2, 1, -1], [3, 4, -1, -1]]
+    texts = ["a red car", "a fast car", "the old car", "an apple pie", "a green apple", "nothing"]
+    assert found.words(texts, n_words=1) == [("car",), ("apple",)]
+    with pytest.raises(ValueError, match="texts has 5 entries for 6 samples"):
+        found.words(texts[1:])

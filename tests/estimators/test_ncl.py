@@ -309,3 +309,18 @@ def test_dead_features_are_counted_and_warned_of():
     alive = metrics.alive_features(ncl.transform(X))
     assert ncl.n_alive_ == int(alive.sum())
     assert ncl.n_dead_ == 400 - ncl.n_alive_
+
+
+def test_a_row_of_zeros_has_features_of_zero():
+    """Such as that of an empty text: it has no direction, whatever the centre is."""
+    ncl = NCL(**QUICK).fit(X)
+    some = np.array(X_NEW[:6], dtype=np.float32)
+    some[[1, 4]] = 0
+    before = some.copy()
+    Z = ncl.transform(some)
+    assert Z.any(axis=1).tolist() == [True, False, True, True, False, True]
+    np.testing.assert_allclose(Z[[0, 2]], ncl.transform(X_NEW[[0, 2]]), atol=1e-5)
+    np.testing.assert_array_equal(ncl.encoder_.encode(some).features.numpy(), Z)
+    np.testing.assert_array_equal(ncl.transform(sparse.csr_array(some)), Z)
+    np.testing.assert_array_equal(some, before)
+    assert ncl.explain(some[1], some[0]).cosine == 0

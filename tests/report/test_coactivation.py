@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from nonneg.report.feature_facts import column_cosines, layout, partners, telling_order
+from nonneg.estimators.hierarchy import column_cosines
+from nonneg.report.feature_facts import partners, telling_order
+from nonneg.report.maps import feature_places
 
 
 def blocks(n_groups=6, size=5, seed=0):
@@ -48,8 +50,8 @@ def test_the_order_keeps_groups_together():
 
 def test_the_map_keeps_groups_together_and_is_the_same_each_time():
     cosines = column_cosines(blocks(), np.arange(30))
-    places = layout(cosines)
-    np.testing.assert_array_equal(places, layout(cosines))
+    places = feature_places(cosines)
+    np.testing.assert_array_equal(places, feature_places(cosines))
     assert places.min() == 0
     assert places.max() == 1
     distance = np.linalg.norm(places[:, None] - places[None], axis=-1)
@@ -60,7 +62,7 @@ def test_the_map_keeps_groups_together_and_is_the_same_each_time():
 @pytest.mark.parametrize("m", [0, 1, 4, 5, 6])
 @pytest.mark.parametrize("cosines", [np.eye, lambda m, dtype: np.ones((m, m), dtype)])
 def test_few_features_and_collapsed_ones_have_places_too(m, cosines):
-    places = layout(cosines(m, dtype=np.float32))
+    places = feature_places(cosines(m, dtype=np.float32))
     assert places.shape == (m, 2)
     assert np.isfinite(places).all()
     assert len(telling_order(cosines(m, dtype=np.float32))) == m

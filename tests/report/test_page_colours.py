@@ -46,8 +46,21 @@ def test_texts_stand_out_from_their_ground(theme):
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_fields_and_bars_stand_out_by_3_to_1(theme):
-    for name in ("edge", "rest", "c0"):
+    on_the_map = [*(f"m{c}" for c in range(10)), "t0", "t1", "t2"]
+    for name in ("edge", "rest", "c0", *on_the_map):
         assert contrast(theme[name], theme["raised"]) >= 3, name
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_marked_words_and_buttons_can_be_read(theme):
+    assert contrast(theme["ink"], theme["mark"]) >= 4.5
+    assert contrast(theme["paper"], theme["accent"]) >= 4.5
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_points_that_do_not_stand_out_are_paler_than_all_that_do(theme):
+    pale = contrast(theme["pale"], theme["raised"])
+    assert 1.2 < pale < min(contrast(theme[f"m{c}"], theme["raised"]) for c in range(10)) / 1.5
 
 
 def test_dark_is_the_same_whether_chosen_or_asked_for():
@@ -57,4 +70,5 @@ def test_dark_is_the_same_whether_chosen_or_asked_for():
 def test_nothing_makes_text_paler():
     """Opacity would lower a contrast that the colours promise."""
     faded = re.findall(r"([^{}]+)\{[^}]*opacity: 0", CSS)
-    assert [selector.strip() for selector in faded] == [".spot.dot"]
+    # A dot, and the interval around a line, which hold no text.
+    assert {selector.strip() for selector in faded} == {".spot.dot", ".band-area"}

@@ -9,6 +9,10 @@ ROUTES = {
     "feature/43": "dead",
     "samples": "Samples",
     "sample/7": "sample 7",
+    "map": "Map of the samples",
+    "map?by=class": "Map of the samples",
+    "groups": "Groups of features",
+    "changes": "Changes",
     "space": "The space",
     "training": "Training",
     "compare": "CL beside NCL",
@@ -16,6 +20,21 @@ ROUTES = {
     "feature/4000": "Not here",
     "sample/4000": "Not here",
     "nowhere": "Not here",
+}
+
+TEXT_ROUTES = {
+    "": "Letters",
+    "map": "Map of the samples",
+    "map?by=class&find=tea": "Map of the samples",
+    "map?by=date": "Map of the samples",
+    "features": "Features",
+    "feature/3": "",
+    "groups": "Groups of features",
+    "time": "Over time",
+    "samples": "Samples",
+    "sample/7": "sample 7",
+    "changes": "Changes",
+    "space": "The space",
 }
 
 PAIR_ROUTES = ("", "features", "feature/3", "sample/3", "caption/3", "match/caption/3/sample/3")

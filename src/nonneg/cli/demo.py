@@ -1,4 +1,4 @@
-"""``nonneg demo``: CL and NCL on embedded data, side by side, in about a minute."""
+"""``nonneg demo``: CL and NCL on embedded images, or features of embedded texts, in a minute."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,19 +24,31 @@ def demo(
     out: Annotated[Path, typer.Option(help="Where runs, table, picture and atlas go.")] = Path(
         "demo"
     ),
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Show 3,000 requests of CLINC150 instead of images.")
+    ] = False,
 ) -> None:
     """Train CL and NCL on scikit-learn's digits with the same seed, compare them, show them.
 
-    Runs that are already there are not trained again.
+    With --texts: features of requests to an assistant, named by their words, and their atlas. Runs
+    that are already there are not trained again.
 
     Example: nonneg demo --out demo
+
+    Example: nonneg demo --texts
     """
     # Imported on use: the help of the command needs none of this.
     import torch
 
-    from nonneg.report.demo import run_demo
+    from nonneg.cli.fit import write_outputs
+    from nonneg.report.demo import run_demo, run_text_demo
 
     console = Console()
+    if texts:
+        with console.status("learning features of 3,000 requests"):
+            run = run_text_demo(out)
+        write_outputs(console, run)
+        return
     # Images of 8×8 pixels gain nothing from a second thread, and lose much on a busy machine.
     torch.set_num_threads(1)
     try:

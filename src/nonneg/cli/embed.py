@@ -13,7 +13,8 @@ def embed(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="DATA", help="A data set's name, an npy, npz or parquet file, or a folder."
+            metavar="DATA",
+            help="A data set's name, an npy, npz or parquet file, a table of texts, or a folder.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="The npz file to write.")] = Path("features.npz"),
@@ -28,6 +29,14 @@ def embed(
         str | None,
         typer.Option(help="Fitted runs: the array of an npz, the column of a parquet file."),
     ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(help="Runs of texts: their column. [dim]default: as the run was fitted[/]"),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="Runs of texts: where the encoder lies now. [dim]default: as then[/]"),
+    ] = None,
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Also write the backbone's output.")
     ] = False,
@@ -41,9 +50,12 @@ def embed(
 
     Features that are mostly zero are written sparse, as scipy.sparse.load_npz reads them, others
     dense, under the key "features"; nonneg.data.read_features reads both. Vectors of a
-    fitted run are read and written part by part, whatever their number.
+    fitted run are read and written part by part, whatever their number; texts of a csv, tsv, jsonl,
+    parquet or txt file are first embedded as those of the run were.
 
     Example: nonneg embed runs/digits-ncl digits --split test --out digits.npz
+
+    Example: nonneg embed runs/reviews newer.csv --out newer.npz
     """
     # Imported on use: the help of the command needs none of this.
     from nonneg.evaluation.subject import join_processes
@@ -61,6 +73,8 @@ def embed(
             out=out,
             split=split,
             column=column,
+            text=text,
+            encoder=encoder,
             hidden=hidden,
             batch_size=batch_size,
             data_dir=data_dir,

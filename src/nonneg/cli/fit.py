@@ -1,24 +1,66 @@
-"""``nonneg fit``: readable features of vectors that exist, as a run like any other."""
+"""``nonneg fit``: readable features of texts, or of vectors that exist, as a run like any other."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 
 if TYPE_CHECKING:
     from nonneg.runs.fitting import FittedRun
+    from nonneg.runs.vector_fits import VectorFiles
+
+_TEXTS = "Tables of texts"
+_N_STRONGEST = 10
 
 
 def fit(
-    vectors: Annotated[
-        Path, typer.Argument(metavar="X", help="Vectors: an npy, npz or parquet file.")
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="X",
+            help="Texts: a csv, tsv, jsonl, parquet or txt file. Or vectors: npy, npz or parquet.",
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="The run folder. [dim]default: runs/ and X's name[/]")
     ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="The column of the texts.", rich_help_panel=_TEXTS)
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column of their labels.", rich_help_panel=_TEXTS)
+    ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of their dates: 2024, 2024-05, 2024-05-31 or a time.",
+            rich_help_panel=_TEXTS,
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|NAME",
+            help="A sentence-transformers model: a folder, or a name on the Hugging Face hub. "
+            "[dim]default: all-MiniLM-L6-v2, for English[/]",
+            rich_help_panel=_TEXTS,
+        ),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Vectors of the texts that exist, one each: nothing is embedded.",
+            rich_help_panel=_TEXTS,
+        ),
+    ] = None,
+    page: Annotated[
+        bool,
+        typer.Option("--page/--no-page", help="Write atlas.html.", rich_help_panel=_TEXTS),
+    ] = True,
     labels: Annotated[
         Path | None, typer.Option(help="One label per vector: npy, or text with one per line.")
     ] = None,
@@ -60,16 +102,23 @@ def fit(
         ),
     ] = None,
 ) -> None:
-    """Learn sparse, readable features of vectors, and leave them in a run folder.
+    """Learn sparse, readable features of texts or vectors, and leave them in a run folder.
+
+    Texts are embedded first; their vectors are kept beside the run, and embedding goes on where it
+    was interrupted. Features are then named by their words: features.csv lists them, and atlas.html
+    shows them with all texts.
 
     evaluate, compare, report and embed work on it as on a trained run; nonneg.NCL.load reads it in
     Python. A large npy file is mapped, not read; with --test, or --test-share 0, no part of it is
     copied. Features are NCL's; --set nonnegative=identity is ordinary contrastive learning.
 
+    Example: nonneg fit reviews.csv --text body --label kind --date day --out runs/reviews
+
     Example: nonneg fit vectors.npy --labels kinds.npy --set temperature=0.2 --out runs/mine
     """
     # Imported on use: the help of the command needs none of this.
     from nonneg.runs.fitting import fit_run
+    from nonneg.runs.text_fits import are_texts
     from nonneg.runs.vector_fits import VectorFiles, vector_experiment
 
     console = Console()
@@ -78,29 +127,101 @@ def fit(
             "--test names other vectors to measure on, --test-share keeps a part of X for that; "
             "leave one of them out"
         )
+    out = out or Path("runs") / Path(source.name.removesuffix(".gz")).stem
     default_share = 0.0 if test else 0.1
-    files = VectorFiles.at(
-        vectors=vectors,
-        column=column,
-        labels=labels,
-        test=test,
-        test_labels=test_labels,
-        test_share=default_share if test_share is None else test_share,
-        graph=graph,
-        index_pairs=index_pairs,
-    )
+    kept = default_share if test_share is None else test_share
     chosen = [*(set_ or []), *([] if pairs is None else [f"pairs={pairs}"])]
+    others = {"column": column, "test_share": kept, "graph": graph, "index_pairs": index_pairs}
+    of_vectors = {"labels": labels, "test": test, "test_labels": test_labels}
+    of_texts = {"text": text, "label": label, "date": date, "encoder": encoder, "vectors": vectors}
+    has_texts = are_texts(source, text)
+    _check_options(source, has_texts, of_vectors if has_texts else of_texts)
+    if has_texts:
+        # Embedding may take hours: settings that are wrong are refused before it.
+        known = {"graph": graph and str(graph), "index_pairs": index_pairs and str(index_pairs)}
+        vector_experiment(VectorFiles.read({"vectors": "", **known}), chosen)
+        files = _embedded(console, source, out, **of_texts, **others)
+    else:
+        files = VectorFiles.at(vectors=source, **of_vectors, **others)
     experiment, machine = vector_experiment(files, chosen)
     machine["verbose"] = max(machine["verbose"], int(console.is_terminal))
-    run = fit_run(experiment, out=out or Path("runs") / vectors.stem, machine=machine)
+    run = fit_run(experiment, out=out, machine=machine)
     for note in run.notes:
         console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if run.is_new:
         console.print(_table(run, test))
     else:
         console.print(f"already done: {run.folder}", highlight=False, soft_wrap=True)
-    for command in _next_commands(run, vectors):
+    if has_texts:
+        write_outputs(console, run, with_page=page)
+    for command in _next_commands(run, vectors or source, has_texts):
         console.print(f"next: {escape(command)}", highlight=False, soft_wrap=True)
+
+
+def _check_options(source: Path, has_texts: bool, others: dict[str, Any]) -> None:
+    """Raise a sentence for an option that is for the other kind of file."""
+    wrong = next((name for name, value in others.items() if value is not None), None)
+    if wrong is None:
+        return
+    option = f"--{wrong.replace('_', '-')}"
+    if has_texts:
+        instead = " use --label for a column of labels," if "labels" in wrong else ""
+        raise ValueError(f"{source} holds texts, {option} is for vectors;{instead} leave it out")
+    raise ValueError(
+        f"{option} is for texts, and {source} holds vectors; give a csv, tsv, jsonl or txt file, "
+        "or name the column of the texts with --text"
+    )
+
+
+def _embedded(console: Console, source: Path, out: Path, **given: Any) -> "VectorFiles":  # noqa: ANN401
+    """The files of a run on texts, embedded under a progress bar."""
+    from nonneg.runs.text_fits import text_files
+    from nonneg.training.run_folder import RunFolder
+
+    RunFolder(out).check_free()
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("embedding", total=None)
+        return text_files(
+            source,
+            out=out,
+            watch=lambda n_done, n_texts: bar.update(task, completed=n_done, total=n_texts),
+            **given,
+        )
+
+
+def write_outputs(console: Console, run: "FittedRun", *, with_page: bool = True) -> None:
+    """Print the strongest features of a run on texts; write table and page where they are not."""
+    from nonneg.runs.fitting import FEATURES_FILE, write_features_table
+
+    console.print(_strongest(run))
+    table = run.folder / FEATURES_FILE
+    if run.is_new or not table.exists():
+        write_features_table(run)
+        console.print(f"all features: {table}", highlight=False, soft_wrap=True)
+    path = run.folder / "atlas.html"
+    if with_page and (run.is_new or not path.exists()):
+        # Imported on use: a run without a page needs none of it.
+        from nonneg.report.assembly import atlas
+
+        with console.status("the atlas") as status:
+            written = atlas(run.folder, watch=status.update)
+        size = f"{written.n_bytes / 1e6:.1f} MB, {written.n_shown:,} texts"
+        console.print(f"the atlas ({size}): {written.path}", highlight=False, soft_wrap=True)
+
+
+def _strongest(run: "FittedRun") -> Table:
+    ncl = run.ncl
+    table = Table(title="strongest features", title_justify="left")
+    table.add_column("feature", justify="right")
+    table.add_column("name")
+    table.add_column("mean activation", justify="right")
+    for number in ncl.rank_[:_N_STRONGEST]:
+        name = ncl.feature_names_[number] if ncl.feature_names_ else ""
+        table.add_row(str(number), escape(name), f"{ncl.expected_activation_[number]:.3f}")
+    return table
 
 
 def _table(run: "FittedRun", test: Path | None) -> Table:
@@ -119,8 +240,10 @@ def _table(run: "FittedRun", test: Path | None) -> Table:
     return table
 
 
-def _next_commands(run: "FittedRun", vectors: Path) -> list[str]:
-    commands = [f"nonneg embed {run.folder} {vectors} --out {vectors.stem}-features.npz"]
+def _next_commands(run: "FittedRun", source: Path, has_texts: bool) -> list[str]:
+    name = Path(source.name.removesuffix(".gz")).stem
+    commands = [f"nonneg embed {run.folder} {source} --out {name}-features.npz"]
     if run.n_test:
-        commands = [f"nonneg evaluate {run.folder}", f"nonneg report {run.folder}", *commands]
+        report = [] if has_texts else [f"nonneg report {run.folder}"]
+        commands = [f"nonneg evaluate {run.folder}", *report, *commands]
     return commands

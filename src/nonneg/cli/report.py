@@ -27,7 +27,13 @@ def report(
             help="The HTML file. [dim]default: atlas.html in the run, Z.html beside Z.npz[/]"
         ),
     ] = None,
-    split: Annotated[str, typer.Option(help="Of a run's data: test, train or held-out.")] = "test",
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a run's data: test, train, held-out or, if fitted, all. "
+            "[dim]default: all of a run on texts, else test[/]"
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(help="Other data of a run: a file of samples, or a set."),
@@ -69,6 +75,12 @@ def report(
         Path | None,
         typer.Option(help="One name per sample, read as --texts are.", rich_help_panel=_FILES),
     ] = None,
+    dates: Annotated[
+        Path | None,
+        typer.Option(
+            help="One date per sample, one per line: 2024-05-01, or empty.", rich_help_panel=_FILES
+        ),
+    ] = None,
     reference: Annotated[
         Path | None,
         typer.Option(
@@ -100,7 +112,8 @@ def report(
     """Write the atlas: one HTML file with every feature, its samples, and how they fit together.
 
     It opens from disk in any browser and asks the network for nothing. Of a run it shows the test
-    set; of a file of features, whatever else is given. What cannot be shown is left out, and the
+    set, of a run on texts all of them with their labels and dates; of a file of features, whatever
+    else is given. What cannot be shown is left out, and the
     page says why.
 
     Example: nonneg report runs/digits-ncl --against runs/digits-cl --out atlas.html
@@ -125,6 +138,7 @@ def report(
             class_names=class_names,
             images=images,
             ids=ids,
+            dates=dates,
             reference=reference,
             captions=captions,
             caption_of=caption_of,

@@ -14,6 +14,7 @@ from nonneg.data.official import (
 )
 from nonneg.data.sources import data_folder, digits, is_own_file, load, names
 from nonneg.data.sprites import SpriteArray, Sprites, sprite_factors, sprite_numbers
+from nonneg.data.text_table import TextTable, read_table
 from nonneg.data.vectors import VectorData, read_vectors
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "SpriteArray",
     "Sprites",
     "Subset",
+    "TextTable",
     "VectorData",
     "check",
     "cifar10",
@@ -39,6 +41,7 @@ __all__ = [
     "read_features",
     "read_idx",
     "read_labels",
+    "read_table",
     "read_vectors",
     "split_off",
     "sprite_factors",

@@ -161,6 +161,19 @@ class Subset:
         return self.data.fetch(self.indices[indices])
 
 
+def whole_of(data: Data) -> Data:
+    """The data set that a subset, or a subset of one, is a part of; any other is its own whole.
+
+    Example:
+        >>> whole = ArrayData(torch.eye(3))
+        >>> whole_of(Subset(Subset(whole, torch.tensor([0, 2])), torch.tensor([1]))) is whole
+        True
+    """
+    while isinstance(data, Subset):
+        data = data.data
+    return data
+
+
 def subset(data: Data, indices: Tensor) -> Data:
     """Some samples of a data set, of its own class where it has a ``take``, else a ``Subset``."""
     return data.take(indices) if isinstance(data, Takeable) else Subset(data, indices)

@@ -1,7 +1,7 @@
 """A user's vectors, from npy (memory-mapped where large), npz (also sparse) and parquet."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -38,13 +38,7 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
         ValueError: No such column, rows that are missing or of different lengths, or a file that is
             damaged: one with other than the promised number of rows, for instance.
     """
-    try:
-        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError(
-            f"reading {path} needs pyarrow; install it with: pip install pyarrow"
-        ) from error
-    with _naming(path, arrow), parquet.ParquetFile(path) as file:
+    with parquet_file(path) as file:
         name = _column(path, file.schema_arrow, column)
         names = [name] if name else _without_index(file.schema_arrow)
         n_rows, start = _n_rows(path, file.metadata), 0
@@ -65,10 +59,21 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
 
 
 @contextmanager
-def _naming(path: Path, arrow: Any) -> Iterator[None]:  # noqa: ANN401
-    """What pyarrow raises for a damaged file becomes one sentence that names the file."""
+def parquet_file(path: Path) -> Iterator[Any]:
+    """The open file; what pyarrow raises for a damaged one is one sentence that names it.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
     try:
-        yield
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path} needs pyarrow; install it with: pip install pyarrow"
+        ) from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield file
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the system, not of the content
@@ -179,6 +184,8 @@ class VectorData:
         labels: int64 ``(n,)``.
         name: What to call it in tables.
         class_names: One for each class number.
+        texts: What the vectors are of, one each.
+        dates: Their days, datetime64[D] ``(n,)``.
 
     Example:
         >>> data = VectorData(sparse.csr_array(np.eye(3)))
@@ -190,6 +197,8 @@ class VectorData:
     labels: Tensor | None = None
     name: str = "vectors"
     class_names: tuple[str, ...] = field(default=())
+    texts: Sequence[str] | None = None
+    dates: NDArray[np.datetime64] | None = None
 
     @property
     def sample_shape(self) -> tuple[int, ...]:

@@ -1,154 +1,42 @@
-"""What a feature stands for: the words, labels and samples that set it apart."""
+"""What a feature stands for: the words, labels and samples that set it apart, and a name."""
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from nonneg.estimators.inputs import check_none_missing, from_torch
+from nonneg.estimators.naming import distinct_names
+from nonneg.estimators.tokens import Tokenize, checked_text
+from nonneg.estimators.words import Words, telling_words
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import FeatureLike, Features, checked_count, checked_features
 from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.rows import unit_rows
 
-# As if so many texts of the usual words were there too: few texts prove little.
-_PRIOR = 5
-# Above 1, rare words weigh more against words that stand in many texts anyway.
-_RARENESS = 1.5
-# Words of one or two letters tell little in most languages, so they count half.
-_SHORT_WORD = 2
-# Shares of one size may differ by rounding, which tells nothing.
-_ROUNDING = 1e-9
-# An ending makes no new word: sits and sitting, woman and women.
-_STEM = 3
-_ENDING = 4
-
-
-def check_texts(texts: Sequence[str]) -> None:
-    """Raise a sentence for the first entry that is no text, such as None for a missing one."""
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(
-                f"texts holds {type(text).__name__} in place {number}; give a text each, empty "
-                "where there is none"
-            )
-
-
-def telling_words(
-    top: IntArray,
-    texts: Sequence[str],
-    *,
-    n_words: int = 3,
-    beside: IntArray | None = None,
-    text_of: IntArray | None = None,
-) -> list[tuple[str, ...]]:
-    """For each feature the words that its strongest texts hold more often than others, best first.
-
-    Class-based TF-IDF (Grootendorst 2022), made for features with few texts: a word is judged by
-    ``p log(p / q)^1.5``, p being the share of the feature's texts that hold it, drawn towards q,
-    its share of all texts; one no more frequent there than anywhere tells nothing. It must be in
-    two texts at least, and in a tenth of them, where there is such a word. Of skier and skiers the
-    better one stands.
-
-    Args:
-        top: Numbers of each feature's strongest texts, then -1 ``(d, n_top)``.
-        texts: Where they hold no words at all, none are found.
-        n_words: At most so many per feature.
-        beside: Numbers of each feature's strongest samples of another kind, such as images, then
-            -1 ``(d, n_beside)``; their texts count as much.
-        text_of: For each text the number of its sample of that kind, or -1.
-
-    Example:
-        >>> texts = ["a red car", "a fast car", "a red apple", "an apple pie"]
-        >>> telling_words(np.array([[0, 1], [2, 3], [-1, -1]]), texts)
-        [('car',), ('apple',), ()]
-    """
-    # scikit-learn takes long to import, and pages without texts do not need it.
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    counter = CountVectorizer(binary=True, token_pattern=r"(?u)\b\w\w+\b", dtype=np.float64)
-    try:
-        holds = sparse.csr_array(counter.fit_transform(texts))  # (texts, words)
-    except ValueError:
-        return [()] * len(top)
-    words = counter.get_feature_names_out().tolist()
-    is_short = np.array([len(word) <= _SHORT_WORD for word in words])
-    found, n_found = _counted_words(top, holds)
-    if beside is not None and text_of is not None:
-        n_samples = int(beside.max(initial=0)) + 1
-        more, n_more = _counted_words(beside, _of_samples(text_of, n_samples) @ holds)
-        found, n_found = sparse.csr_array(found + more), n_found + n_more
-    found.sort_indices()
-    usual = np.asarray(holds.sum(axis=0)).ravel() / len(texts)
-    telling = []
-    for i, n in enumerate(n_found):
-        part = slice(found.indptr[i], found.indptr[i + 1])
-        which = found.indices[part]
-        order = _telling(found.data[part], usual[which], n, is_short[which])
-        telling.append(_different((words[which[at]] for at in order), n_words))
-    return telling
-
-
-def _counted_words(top: IntArray, holds: sparse.csr_array) -> tuple[sparse.csr_array, IntArray]:
-    """How many of each feature's strongest samples hold a word, and how many there are."""
-    on = top >= 0
-    n_on = on.sum(axis=1)
-    shape = (len(top), holds.shape[0])
-    starts = np.concatenate([[0], np.cumsum(n_on)])
-    chosen = sparse.csr_array((np.ones(on.sum()), top[on], starts), shape=shape)
-    return sparse.csr_array(chosen @ holds), n_on
-
-
-def _of_samples(text_of: IntArray, n_samples: int) -> sparse.csr_array:
-    """A matrix that takes the mean over the texts of each sample ``(n_samples, n_texts)``."""
-    texts = np.flatnonzero((text_of >= 0) & (text_of < n_samples))
-    of = text_of[texts]
-    weights = 1 / np.bincount(of, minlength=n_samples)[of]
-    return sparse.csr_array((weights, (of, texts)), shape=(n_samples, len(text_of)))
-
-
-def _telling(
-    counts: FloatArray, usual: FloatArray, n: int, is_short: NDArray[np.bool_]
-) -> IntArray:
-    """Positions of words that are more frequent than usual, the most telling first."""
-    share = (counts + _PRIOR * usual) / (n + _PRIOR)
-    score = share * np.log(np.maximum(share / usual, 1)) ** _RARENESS
-    score[is_short] /= 2
-    score[counts <= n * usual * (1 + _ROUNDING)] = 0
-    frequent = counts >= max(2, n / 10)
-    if (score[frequent] > 0).any():
-        score[~frequent] = 0
-    order = np.argsort(-score, kind="stable")
-    return order[score[order] > 0]
-
-
-def _different(words: Iterator[str], n_words: int) -> tuple[str, ...]:
-    """The first words, without those that only differ in their ending from one before."""
-    kept: list[str] = []
-    for word in words:
-        if len(kept) == n_words:
-            break
-        if not any(_is_same(word, other) for other in kept):
-            kept.append(word)
-    return tuple(kept)
-
-
-def _is_same(word: str, other: str) -> bool:
-    alike = (a == b for a, b in zip(word, other, strict=False))
-    stem = sum(takewhile(bool, alike))
-    short, long = sorted((len(word) - stem, len(other) - stem))
-    return stem >= _STEM and (short <= 1 or long <= 2) and long <= _ENDING
-
+Namer = Callable[[Sequence[str], Sequence[str]], str]
 
 _WORD = re.compile(r"\w\w")
+# Words beyond those of a name, which tell equal names apart.
+_N_FURTHER = 10
+# Words of each group of a mixed feature that the other group must not have.
+_N_COMMON = 5
+# Two groups: at least so many samples, so large a share of them in the smaller group, so alike
+# inside, and so much less alike across, on average and for the sample nearest to both.
+_FEWEST_MIXED = 8
+_SMALLER_GROUP = 0.25
+_ALIKE = 0.15
+_ACROSS = 0.3
+_BETWEEN = 0.4
+_N_ROUNDS = 10
 
 
 @dataclass(frozen=True)
@@ -158,10 +46,15 @@ class FeatureDescription:
     Args:
         feature: Its number.
         name: Its first words, or without any its commonest label, as ``label 3`` where labels are
-            whole numbers; empty without either, as for a feature that is off.
+            whole numbers; empty without either, as for a feature that is off. Equal names have
+            further words, or a count as in ``label 3 (2)``, so that no two are the same. That of a
+            mixed feature names both groups, as in ``cricket + mortgage rates (mixed)``.
         top: Numbers of its strongest samples, strongest first: look at their images.
-        words: The words that set the texts of these samples apart, best first.
+        words: The words that set the texts of these samples apart, best first; of a mixed feature
+            those of the larger group and then those of the other.
         label_mix: The share of each label among them, largest first.
+        scores: Of the words, as :func:`telling_words` defines them.
+        is_mixed: Whether its strongest samples are two unrelated groups.
     """
 
     feature: int
@@ -169,6 +62,8 @@ class FeatureDescription:
     top: tuple[int, ...]
     words: tuple[str, ...] = ()
     label_mix: tuple[tuple[Any, float], ...] = ()
+    scores: tuple[float, ...] = ()
+    is_mixed: bool = False
 
 
 def describe_features(
@@ -179,6 +74,9 @@ def describe_features(
     n_top: int = 20,
     n_words: int = 3,
     same_as: IntArray | None = None,
+    vectors: ArrayLike | None = None,
+    namer: Namer | None = None,
+    tokenize: Tokenize | None = None,
 ) -> list[FeatureDescription]:
     """A description of each feature by its strongest samples, in the order of the features.
 
@@ -190,6 +88,11 @@ def describe_features(
         n_words: Words per feature.
         same_as: For each sample the number of the first one that equals it: equal ones count once,
             with the texts of all. Left out, all samples differ.
+        vectors: Of the samples ``(n, m)``, dense or sparse: a feature is mixed where these fall
+            into :func:`two_groups` whose best words differ. Without them none is.
+        namer: Gets the words and the texts of a feature, best and strongest first, and gives its
+            name; where that is empty, the feature has the name that it would have without.
+        tokenize: As in :func:`telling_words`.
 
     Example:
         >>> Z = [[1, 0], [1, 0], [0, 1], [0, 1]]
@@ -206,25 +109,136 @@ def describe_features(
             raise ValueError(
                 f"{name} has {len(given)} entries for {features.n_samples} samples; give one each"
             )
+    if namer is not None and texts is None:
+        raise ValueError("namer names features by their texts; give texts=… too")
+    if texts is not None and hasattr(texts, "tolist"):  # its rows may have names of their own
+        texts = texts.tolist()
     top = _strongest(features, n_top, same_as)
-    words: list[tuple[str, ...]] = [()] * len(top)
-    if texts is not None:
-        check_texts(texts)
-        if not any(_WORD.search(text) for text in texts):
-            raise ValueError("the texts hold no word to name features by; use labels=…")
-        words = _words(_as_rows(top), texts, same_as, n_words)
-    plain = [] if labels is None else _plain_labels(labels)
-    mixes = [_mix(plain, numbers) if plain else () for numbers in top]
-    return [
-        FeatureDescription(
-            feature=i,
-            name=", ".join(words[i]) or _label_name(mixes[i]),
-            top=tuple(numbers),
-            words=words[i],
-            label_mix=mixes[i],
-        )
-        for i, numbers in enumerate(top)
+    groups = [None] * len(top) if vectors is None else _groups(vectors, top)
+    n_asked = n_words + _N_FURTHER if n_words else 0
+    words, of_groups = _words(top, groups, texts, same_as, n_asked, tokenize)
+    groups = [
+        None if both and _words_in_common(both) else pair
+        for pair, both in zip(groups, of_groups, strict=True)
     ]
+    plain = [] if labels is None else _plain_labels(labels)
+    described, further = [], []
+    for i, (numbers, pair) in enumerate(zip(top, groups, strict=True)):
+        parts = _parts(words[i], of_groups[i] if pair else None, n_words)
+        said = [", ".join(word for word, _ in part) for part in parts if part]
+        if not said and plain:
+            said = [_label_name(_mix(plain, group)) for group in pair or [numbers]]
+        name = " + ".join(dict.fromkeys(said))
+        described.append(
+            FeatureDescription(
+                feature=i,
+                name=f"{name} (mixed)" if pair and name else name,
+                top=tuple(numbers),
+                words=tuple(word for part in parts for word, _ in part),
+                label_mix=_mix(plain, numbers) if plain else (),
+                scores=tuple(score for part in parts for _, score in part),
+                is_mixed=pair is not None,
+            )
+        )
+        further.append([] if pair else [word for word, _ in words[i][n_words:]])
+    names = [feature.name for feature in described]
+    if namer is not None:
+        given = [_given_name(namer, feature, texts) for feature in described]
+        names = [new or old for new, old in zip(given, names, strict=True)]
+        further = [[] if new else rest for new, rest in zip(given, further, strict=True)]
+    names = distinct_names(names, further)
+    return [replace(feature, name=name) for feature, name in zip(described, names, strict=True)]
+
+
+def two_groups(vectors: FloatArray) -> tuple[IntArray, IntArray] | None:
+    """The two unrelated groups that samples fall into, the larger first; None where they do not.
+
+    Samples are divided so that each is more alike to its own group on average. They are two groups
+    where each has a quarter of at least eight samples, the mean cosine inside each is 0.15 at
+    least, that across is at most 0.3 of the smaller one inside, and no sample is as near to the
+    other group as 0.4 of it. Samples about one thing are nearly as alike across as inside.
+
+    Args:
+        vectors: Of the samples, less the mean of all samples ``(n, d)``.
+
+    Example:
+        >>> one, other = np.array([1.0, 0.1, 0]), np.array([0, 0.1, 1.0])
+        >>> larger, smaller = two_groups(np.stack([one] * 3 + [other] * 5))
+        >>> larger.tolist(), smaller.tolist()
+        ([3, 4, 5, 6, 7], [0, 1, 2])
+    """
+    n = len(vectors)
+    if n < _FEWEST_MIXED:
+        return None
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(lengths > 0, lengths, 1)
+    cosine = unit @ unit.T
+    np.fill_diagonal(cosine, 0)
+    centred = cosine - cosine.mean(axis=0) - cosine.mean(axis=1, keepdims=True) + cosine.mean()
+    first = np.linalg.eigh(centred)[1][:, -1] > 0
+    for _ in range(_N_ROUNDS):
+        means = [
+            cosine @ group / np.maximum(group.sum() - group, 1)
+            for group in (first.astype(float), (~first).astype(float))
+        ]
+        before, first = first, means[0] > means[1]
+        if (first == before).all():
+            break
+    a, b = np.flatnonzero(first), np.flatnonzero(~first)
+    if min(len(a), len(b)) < max(2, _SMALLER_GROUP * n):
+        return None
+    inside = min(float(cosine[np.ix_(g, g)].sum()) / (len(g) * (len(g) - 1)) for g in (a, b))
+    across = cosine[np.ix_(a, b)]
+    nearest = max(across.mean(axis=0).max(), across.mean(axis=1).max())  # of a sample between both
+    if inside < _ALIKE or across.mean() > _ACROSS * inside or nearest > _BETWEEN * inside:
+        return None
+    return (a, b) if len(a) >= len(b) else (b, a)
+
+
+def _groups(vectors: ArrayLike, top: list[list[int]]) -> list[list[list[int]] | None]:
+    """For each feature its strongest samples in two groups, where they are unrelated."""
+    rows: Any = vectors.tocsr() if sparse.issparse(vectors) else np.asarray(from_torch(vectors))
+    centre = np.asarray(rows.mean(axis=0), np.float64).ravel()
+    found: list[list[list[int]] | None] = []
+    for numbers in top:
+        some = rows[numbers]
+        is_sparse: bool = sparse.issparse(some)
+        dense = np.asarray(some.toarray() if is_sparse else some, np.float64)
+        pair = two_groups(dense - centre)
+        found.append(pair and [[numbers[i] for i in group] for group in pair])
+    return found
+
+
+def _parts(words: Words, groups: tuple[Words, Words] | None, n_words: int) -> list[Words]:
+    """The words of a name; for a mixed feature those of each group."""
+    if groups is None or not n_words or not all(groups):
+        return [words[:n_words]]
+    n_second = max(1, n_words // 2)
+    return [groups[0][: max(1, n_words - n_second)], groups[1][:n_second]]
+
+
+def _words_in_common(groups: tuple[Words, Words]) -> set[str]:
+    """What both groups are about, by their best words; then they are not unrelated."""
+    first, second = (
+        {word for term, _ in group[:_N_COMMON] for word in term.split(" ")} for group in groups
+    )
+    return first & second
+
+
+def _given_name(namer: Namer, feature: FeatureDescription, texts: Sequence[str] | None) -> str:
+    if texts is None or not feature.top:
+        return ""
+    try:
+        name = namer(feature.words, [texts[i] for i in feature.top])
+    except Exception as error:
+        error.add_note(f"namer was called for feature {feature.feature}")
+        raise
+    if not isinstance(name, str):
+        raise TypeError(
+            f"namer returned {name!r:.60} for feature {feature.feature}; it must return a text, "
+            "empty to keep the automatic name"
+        )
+    return " ".join(name.split())
 
 
 def first_of_equal_rows(X: ArrayLike) -> IntArray:
@@ -254,12 +268,29 @@ def _rows_as_bytes(X: ArrayLike) -> Iterator[bytes]:
 
 
 def _words(
-    top: IntArray, texts: Sequence[str], same_as: IntArray | None, n_words: int
-) -> list[tuple[str, ...]]:
-    if same_as is None:
-        return telling_words(top, texts, n_words=n_words)
-    nothing = np.empty((len(top), 0), np.int64)
-    return telling_words(nothing, texts, n_words=n_words, beside=top, text_of=same_as)
+    top: list[list[int]],
+    groups: Sequence[list[list[int]] | None],
+    texts: Sequence[str] | None,
+    same_as: IntArray | None,
+    n_words: int,
+    tokenize: Tokenize | None,
+) -> tuple[list[Words], list[tuple[Words, Words] | None]]:
+    """The telling words of each feature, and those of the two groups of mixed ones."""
+    of_groups: list[tuple[Words, Words] | None] = [None] * len(top)
+    if texts is None:
+        return [()] * len(top), of_groups
+    if tokenize is None and not any(_WORD.search(checked_text(t, i)) for i, t in enumerate(texts)):
+        raise ValueError("the texts hold no word to name features by; use labels=…")
+    mixed = [i for i, pair in enumerate(groups) if pair]
+    rows = _as_rows([*top, *(group for pair in groups if pair for group in pair)])
+    how: dict[str, Any] = {"n_words": n_words, "tokenize": tokenize}
+    if same_as is not None:
+        how |= {"beside": rows, "text_of": same_as}
+        rows = np.empty((len(rows), 0), np.int64)
+    found = telling_words(rows, texts, **how)
+    for place, i in enumerate(mixed):
+        of_groups[i] = (found[len(top) + 2 * place], found[len(top) + 2 * place + 1])
+    return found[: len(top)], of_groups
 
 
 def _strongest(features: Features, n_top: int, same_as: IntArray | None) -> list[list[int]]:

@@ -1,5 +1,6 @@
-"""What a fit shows while it works: a line for each stage, and a progress bar."""
+"""What an estimator shows: a line for each stage of a fit, a progress bar, what an edit took."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,6 +8,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from nonneg.estimators.fit import Record, Report
+
+
+def say(text: str, *, verbose: int) -> None:
+    """Print a line where somebody reads along: in an interactive session, or if asked to."""
+    if verbose > 0 or hasattr(sys, "ps1"):  # Python's prompt and Jupyter have it, scripts have not
+        Console(soft_wrap=True).print(text, markup=False, highlight=False)
 
 
 @contextmanager

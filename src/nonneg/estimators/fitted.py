@@ -20,6 +20,7 @@ from nonneg.estimators.curating import CuratedFeatures
 from nonneg.estimators.fit import Record
 from nonneg.estimators.growing import COVERAGE_FILE, Coverage
 from nonneg.estimators.inputs import tiles
+from nonneg.estimators.naming import distinct_names
 from nonneg.inference import evaluating_on
 from nonneg.io import digest_of_file, read_json, write_json
 from nonneg.metrics.results import FloatArray, IntArray
@@ -310,6 +311,20 @@ class FittedFeatures(
             encoder: Encoder = getattr(self, attribute)
             if encoder.settings.max_active != limit:
                 encoder.thin(threshold=encoder.settings.threshold, max_active=limit)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ANN401
+        """Names of the features as ``describe`` gave them; ``ncl7`` for those without one.
+
+        Args:
+            input_features: As in scikit-learn; it does not matter.
+
+        Returns:
+            Distinct names ``(n_components,)``; of equal ones the second is ``red (2)``.
+        """
+        numbered = super().get_feature_names_out(input_features)
+        names = getattr(self, "feature_names_", None) or [""] * len(numbered)
+        own = [name or number for name, number in zip(names, numbered, strict=True)]
+        return np.array(distinct_names(own), dtype=object)
 
     @property
     def _n_features_out(self) -> int:

@@ -13,6 +13,7 @@ from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg.estimators.words import telling_words
 from nonneg.head.curation import Curation
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.correlation import cosine_block, unit_column_blocks
@@ -144,12 +145,42 @@ class Clusters:
         names: Of each cluster: its strongest features' ``(k,)``.
         directions: Of each feature, among the vectors ``(n_components, n_axes)``.
         centres: Of each cluster, likewise, of length 1 ``(k, n_axes)``.
+        closeness: The cosine of each sample with the centre of its cluster; 0 without one ``(n,)``.
     """
 
     labels: IntArray
     names: tuple[str, ...]
     directions: FloatArray
     centres: FloatArray
+    closeness: FloatArray
+
+    def closest(self, n_top: int) -> IntArray:
+        """Numbers of the samples closest to each centre, closest first, then -1 ``(k, n_top)``."""
+        closest = np.full((len(self.centres), n_top), -1)
+        order = np.argsort(-self.closeness, kind="stable")
+        for number, row in enumerate(closest):
+            own = order[self.labels[order] == number][:n_top]
+            row[: len(own)] = own
+        return closest
+
+    def words(
+        self, texts: Sequence[str], *, n_words: int = 10, n_top: int = 200, phrases: bool = False
+    ) -> list[tuple[str, ...]]:
+        """For each cluster the words that tell its texts from others, best first.
+
+        Args:
+            texts: One per sample that the clusters were made of.
+            n_words: At most so many per cluster; see :func:`nonneg.estimators.words.telling_words`.
+            n_top: How many texts closest to the centre are read.
+            phrases: Whether phrases of two words count too.
+        """
+        if len(texts) != len(self.labels):
+            raise ValueError(
+                f"texts has {len(texts)} entries for {len(self.labels)} samples; give one each"
+            )
+        top = self.closest(n_top)
+        found = telling_words(top, texts, n_words=n_words, phrases=phrases)
+        return [tuple(word for word, _ in words) for words in found]
 
     def assign(self, Z: FeatureLike) -> IntArray:
         """The clusters of other samples, from their features ``(n, n_components)``."""
@@ -210,11 +241,15 @@ def cluster_samples(
     labels[is_on] = place[found]
     members = sparse.csr_array((np.ones(n_on), (labels[is_on], np.arange(n_on))), shape=(k, n_on))
     strength = (members @ features).toarray()  # (k, d)
+    centres = _of_length_1(np.asarray(members @ places))
+    closeness = np.zeros(len(is_on))
+    closeness[is_on] = (places * centres[labels[is_on]]).sum(axis=1)
     return Clusters(
         labels=labels,
         names=tuple(_cluster_name(row, names) for row in strength),
         directions=pointing,
-        centres=_of_length_1(np.asarray(members @ places)),
+        centres=centres,
+        closeness=closeness,
     )
 
 

@@ -1,12 +1,12 @@
 """What an estimator is given, checked: its parameters, and vectors, read by tiles of rows."""
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pydantic import (
     Field,
     NonNegativeFloat,
@@ -392,3 +392,20 @@ def check_none_missing(labels: Sequence[Any], name: str) -> None:
 def _is_missing(label: Any) -> bool:  # noqa: ANN401
     # Whether pandas.NA equals itself is neither true nor false.
     return label is None or type(label).__name__ == "NAType" or label != label
+
+
+def one_row(transform: Callable[[Any], Any], x: ArrayLike) -> NDArray[np.float64]:
+    """The features ``(n_components,)`` that a transform gives for one vector.
+
+    Args:
+        transform: Of an estimator, from ``(1, d)`` to dense or sparse features.
+        x: ``(d,)`` or ``(1, d)``; names of columns are kept.
+    """
+    row: Any = x.to_frame().T if hasattr(x, "to_frame") else x  # a row of a data frame
+    if len(getattr(row, "shape", ())) != 2:
+        row = np.atleast_2d(np.asarray(from_torch(row)))
+    if row.shape[0] != 1:
+        raise ValueError(f"explain takes one vector at a time, got {row.shape[0]} rows")
+    features = transform(row)
+    is_sparse: bool = sparse.issparse(features)
+    return np.asarray(features.toarray() if is_sparse else features, np.float64).ravel()

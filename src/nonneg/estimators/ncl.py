@@ -417,7 +417,7 @@ class NCL(ReadableFeatures, GrowableFeatures, FittedFeatures):
         """The features of X, float32 ``(n, n_components)``; a SciPy CSR array if so set.
 
         Args:
-            X: ``(n, d)``, of any kind that :meth:`fit` takes; read tile by tile.
+            X: ``(n, d)``, of any kind that :meth:`fit` takes; a row of zeros has features of zero.
         """
         check_is_fitted(self)
         settings = NCLSettings.now(self)

@@ -1,6 +1,6 @@
 """Reading features: why two samples match, what a feature stands for, what if it were off."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from operator import index
@@ -12,9 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg.estimators.description import FeatureDescription, describe_features, first_of_equal_rows
+from nonneg.estimators.description import (
+    FeatureDescription,
+    Namer,
+    describe_features,
+    first_of_equal_rows,
+)
+from nonneg.estimators.display import say
+from nonneg.estimators.groups import ComparedFeatures
 from nonneg.estimators.hierarchy import GroupedFeatures
-from nonneg.estimators.inputs import from_torch
+from nonneg.estimators.inputs import from_torch, one_row
+from nonneg.estimators.naming import found_names, near_names
+from nonneg.estimators.tokens import Tokenize
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.metrics.retrieval import nearest, nonzero_rows
@@ -47,33 +56,58 @@ class Explanation:
     Args:
         cosine: Of the features of the two samples: the sum of all contributions.
         shared: One entry per feature that is on in both; empty if they share none.
+        n: How many of them are shown one by one; None for all.
     """
 
     cosine: float
     shared: tuple[SharedFeature, ...]
+    n: int | None = 10
+
+    @property
+    def largest(self) -> tuple[SharedFeature, ...]:
+        """The first n of the shared features."""
+        return self.shared[: self.n]
+
+    @property
+    def rest(self) -> tuple[SharedFeature, ...]:
+        """The others, which are shown as one entry; largest and rest add up to the cosine."""
+        return self.shared[len(self.largest) :]
 
     def __str__(self) -> str:
         lines = [f"cosine {self.cosine:.3f}"]
         lines += [
             f"  {s.contribution:+.3f}  feature {s.feature}" + (f": {s.name}" if s.name else "")
-            for s in self.shared
+            for s in self.largest
         ]
+        if self.rest:
+            together = sum(s.contribution for s in self.rest)
+            features = "features" if len(self.rest) > 1 else "feature"
+            lines.append(f"  {together:+.3f}  {len(self.rest)} more {features}")
         return "\n".join(lines)
 
 
-def explanation(first: ArrayLike, second: ArrayLike, names: Sequence[str] = ()) -> Explanation:
+def explanation(
+    first: ArrayLike, second: ArrayLike, names: Sequence[str] = (), *, n: int | None = 10
+) -> Explanation:
     """The shared features of two rows of features ``(d,)``, with what each adds to the cosine.
 
     Args:
         first: Features of one sample; all zero gives a cosine of 0 and no shared feature.
         second: Features of the other; the same sample again shows what it is made of.
         names: Of the features, in their order; may be empty.
+        n: How many shared features are shown one by one, the rest as one entry; None for all.
 
     Example:
         >>> print(explanation([3, 4, 0], [0, 1, 0], names=["red", "round", "old"]))
         cosine 0.800
           +0.800  feature 1: round
+        >>> print(explanation([1, 3, 1, 1], [1, 3, 1, 1], n=1))
+        cosine 1.000
+          +0.750  feature 1
+          +0.250  3 more features
     """
+    if n is not None and (isinstance(n, bool) or not isinstance(n, Integral) or n < 0):
+        raise ValueError(f"n is {n!r}; give a whole number of features to show, or None for all")
     one, two = _unit(first), _unit(second)
     parts = one * two
     order = np.argsort(-parts, kind="stable")
@@ -88,7 +122,7 @@ def explanation(first: ArrayLike, second: ArrayLike, names: Sequence[str] = ()) 
         for i in order
         if parts[i] != 0
     )
-    return Explanation(cosine=float(parts.sum()), shared=shared)
+    return Explanation(cosine=float(parts.sum()), shared=shared, n=None if n is None else int(n))
 
 
 def _unit(row: ArrayLike) -> NDArray[np.float64]:
@@ -98,6 +132,8 @@ def _unit(row: ArrayLike) -> NDArray[np.float64]:
 
 
 _TILE_ROWS = 512
+# Features that a line on an edit names.
+_N_SAID = 10
 
 
 class Found(NamedTuple):
@@ -193,11 +229,23 @@ def _cosines(queries: Features, gallery: Features, numbers: torch.Tensor) -> tor
     return cosine.masked_fill(numbers < 0, 0.0)
 
 
-class EditableFeatures:
+class EditableFeatures(ComparedFeatures):
     """What an estimator whose features have names offers for its features."""
 
     expected_activation_: FloatArray
     feature_names_: list[str]
+
+    def find(self, name: str) -> list[tuple[int, str]]:
+        """The features that a name stands for, as ``(number, name)``; empty if there is none.
+
+        These are the features called exactly so, or so with a count as in ``label 3 (2)``; without
+        one, those whose name has the given words as whole words. Large and small letters are alike.
+
+        Args:
+            name: ``"credit card"`` finds ``credit card, lost``, but not ``credit cards``.
+        """
+        check_is_fitted(self)
+        return found_names(name, self.feature_names_)
 
     def edit(
         self,
@@ -211,7 +259,8 @@ class EditableFeatures:
         Args:
             Z: From :meth:`transform`, ``(n, n_components)``, dense or sparse.
             remove: Features to switch off, by number or by name; a name stands for all features
-                that :meth:`describe` called so.
+                that :meth:`find` finds. In an interactive session, or with ``verbose=1``, a line
+                says which these are.
             boost: A factor from 0 on for each feature or name.
         """
         check_is_fitted(self)
@@ -229,7 +278,13 @@ class EditableFeatures:
         if not isinstance(boost, Mapping | None):
             raise TypeError(f"boost takes a factor for each feature, as {{3: 2.0}}, got {boost!r}")
         off = [number for which in remove for number in self._numbers(which)]
-        factors = {n: by for which, by in (boost or {}).items() for n in self._numbers(which)}
+        factors: dict[int, float] = {}
+        for which, by in (boost or {}).items():
+            for number in self._numbers(which):
+                if factors.setdefault(number, by) != by:
+                    raise ValueError(
+                        f"feature {number} is boosted by {factors[number]} and {by}; name it once"
+                    )
         return edit_features(features, remove=off, boost=factors)
 
     def neighbors(self, Z_query: FeatureLike, Z_gallery: FeatureLike, k: int = 10) -> Found:
@@ -251,27 +306,36 @@ class EditableFeatures:
             raise ValueError(
                 "an empty name stands for no feature; give a feature without a name by its number"
             )
-        numbers = [i for i, name in enumerate(self.feature_names_) if name == which]
-        if not numbers:
+        found = self.find(which)
+        if not found:
+            near = near_names(which, self.feature_names_)
             raise ValueError(
-                f"no feature is called {which!r}; names come from describe(X, texts=…) or labels=…"
+                f"no feature is called {which!r}"
+                + (f"; near: {', '.join(map(repr, near))}" if near else "")
+                + "; names come from describe(X, texts=…) or labels=…"
             )
-        return numbers
+        taken = " · ".join(f"{number} {name}" for number, name in found[:_N_SAID])
+        more = f" and {len(found) - _N_SAID} more, see find()" if len(found) > _N_SAID else ""
+        say(f"{which!r} stands for {taken}{more}", verbose=getattr(self, "verbose", 0))
+        return [number for number, _ in found]
 
 
 class ReadableFeatures(GroupedFeatures, EditableFeatures):
     """What an estimator with ``transform`` and ``feature_names_`` offers its reader."""
 
-    def explain(self, x: ArrayLike, x2: ArrayLike | None = None) -> Explanation:
+    def explain(
+        self, x: ArrayLike, x2: ArrayLike | None = None, *, n: int | None = 10
+    ) -> Explanation:
         """The features that two samples share; their contributions add up to the cosine.
 
         Args:
             x: One vector ``(d,)`` or ``(1, d)``, as :meth:`transform` takes them.
             x2: Another. Left out: the active features of ``x`` alone, each with its share of 1.
+            n: How many features are shown one by one, the rest as one entry; None for all.
         """
         first = one_row(self.transform, x)  # type: ignore[attr-defined]
         second = first if x2 is None else one_row(self.transform, x2)  # type: ignore[attr-defined]
-        return explanation(first, second, self.feature_names_)
+        return explanation(first, second, self.feature_names_, n=n)
 
     def describe(
         self,
@@ -281,10 +345,14 @@ class ReadableFeatures(GroupedFeatures, EditableFeatures):
         labels: Sequence[Any] | None = None,
         n_top: int = 20,
         n_words: int = 3,
+        namer: Namer | None = None,
+        tokenize: Tokenize | None = None,
     ) -> list[FeatureDescription]:
         """A description of each feature by its strongest samples; also names the features.
 
-        Names go to ``feature_names_``, from where :meth:`explain` and :meth:`edit` take them.
+        Names go to ``feature_names_``, from where :meth:`explain`, :meth:`edit` and
+        :meth:`get_feature_names_out` take them. They are distinct, and that of a feature whose
+        strongest samples are two unrelated groups says so.
 
         Args:
             X: Vectors of the samples ``(n, d)``.
@@ -292,9 +360,22 @@ class ReadableFeatures(GroupedFeatures, EditableFeatures):
             labels: One per sample: the label mix; the commonest is the name where no word tells.
             n_top: How many of a feature's strongest samples are looked at.
             n_words: Words per feature.
+            namer: Called with the words and the texts of each feature that is on, best and
+                strongest first; what it returns is the name, unless that is empty. A language
+                model can stand behind it.
+            tokenize: Gives the words of a text in their order, for languages without spaces.
         """
         Z = self.transform(X)  # type: ignore[attr-defined]
-        found = describe_features(Z, texts=texts, labels=labels, n_top=n_top, n_words=n_words)
+        found = describe_features(
+            Z,
+            texts=texts,
+            labels=labels,
+            n_top=n_top,
+            n_words=n_words,
+            vectors=X,
+            namer=namer,
+            tokenize=tokenize,
+        )
         self._name_features([description.name for description in found])  # type: ignore[attr-defined]
         return found
 
@@ -302,13 +383,16 @@ class ReadableFeatures(GroupedFeatures, EditableFeatures):
 class ReadableSides(EditableFeatures):
     """The same for an estimator of two kinds of vectors, with ``transform`` and ``transform_y``."""
 
-    def explain(self, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Explanation:
+    def explain(
+        self, x: ArrayLike | None = None, y: ArrayLike | None = None, *, n: int | None = 10
+    ) -> Explanation:
         """The features that a row of X and a row of y share; contributions add up to the cosine.
 
         Args:
             x: One vector ``(d,)`` or ``(1, d)``, as :meth:`transform` takes them.
             y: One of the other kind. With one of the two left out: the active features of the
                 other alone, each with its share of 1.
+            n: How many features are shown one by one, the rest as one entry; None for all.
         """
         rows = [
             one_row(transform, row)
@@ -320,7 +404,7 @@ class ReadableSides(EditableFeatures):
         ]
         if not rows:
             raise ValueError("explain needs a row of X, a row of y, or both")
-        return explanation(rows[0], rows[-1], self.feature_names_)
+        return explanation(rows[0], rows[-1], self.feature_names_, n=n)
 
     def describe(
         self,
@@ -331,6 +415,8 @@ class ReadableSides(EditableFeatures):
         labels: Sequence[Any] | None = None,
         n_top: int = 20,
         n_words: int = 3,
+        namer: Namer | None = None,
+        tokenize: Tokenize | None = None,
     ) -> tuple[list[FeatureDescription], list[FeatureDescription]]:
         """A description of each feature by its strongest rows of X, and one by those of y.
 
@@ -346,27 +432,14 @@ class ReadableSides(EditableFeatures):
             labels: One per pair: the label mix; the commonest is the name where no word tells.
             n_top: How many of a feature's strongest samples are looked at.
             n_words: Words per feature.
+            namer: Called with the words and the texts of each feature that is on in y, as in
+                :meth:`nonneg.NCL.describe`.
+            tokenize: Gives the words of a text in their order, for languages without spaces.
         """
         Z_x, Z_y = self.transform(X), self.transform_y(y)  # type: ignore[attr-defined]
-        how: dict[str, Any] = {"texts": texts, "labels": labels, "n_top": n_top, "n_words": n_words}
-        of_x = describe_features(Z_x, same_as=first_of_equal_rows(X), **how)
-        of_y = describe_features(Z_y, same_as=first_of_equal_rows(y), **how)
+        how: dict[str, Any] = {"texts": texts, "labels": labels, "n_top": n_top}
+        how |= {"n_words": n_words, "tokenize": tokenize}
+        of_x = describe_features(Z_x, same_as=first_of_equal_rows(X), vectors=X, **how)
+        of_y = describe_features(Z_y, same_as=first_of_equal_rows(y), vectors=y, namer=namer, **how)
         self._name_features([description.name for description in of_y])  # type: ignore[attr-defined]
         return of_x, of_y
-
-
-def one_row(transform: Callable[[Any], Any], x: ArrayLike) -> NDArray[np.float64]:
-    """The features ``(n_components,)`` that a transform gives for one vector.
-
-    Args:
-        transform: Of an estimator, from ``(1, d)`` to dense or sparse features.
-        x: ``(d,)`` or ``(1, d)``; names of columns are kept.
-    """
-    row: Any = x.to_frame().T if hasattr(x, "to_frame") else x  # a row of a data frame
-    if len(getattr(row, "shape", ())) != 2:
-        row = np.atleast_2d(np.asarray(from_torch(row)))
-    if row.shape[0] != 1:
-        raise ValueError(f"explain takes one vector at a time, got {row.shape[0]} rows")
-    features = transform(row)
-    is_sparse: bool = sparse.issparse(features)
-    return np.asarray(features.toarray() if is_sparse else features, np.float64).ravel()

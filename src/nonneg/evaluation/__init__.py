@@ -6,6 +6,13 @@ from nonneg.evaluation.few_labels import FewLabelResult, few_label_probe
 from nonneg.evaluation.fine_tuning import FineTuned, fine_tune
 from nonneg.evaluation.neighbours import KnnResult, knn_accuracy, knn_probe
 from nonneg.evaluation.probe.linear import LinearProbe, ProbeResult, fitted_probe, linear_probe
+from nonneg.evaluation.questionnaires import (
+    AnswerScore,
+    Question,
+    intrusion_questions,
+    score_answers,
+    write_questionnaire,
+)
 from nonneg.evaluation.readability import readability
 from nonneg.evaluation.robustness import Robustness, robustness
 from nonneg.evaluation.sections import SECTIONS
@@ -21,6 +28,7 @@ from nonneg.metrics.figures import Figure, Figures
 
 __all__ = [
     "SECTIONS",
+    "AnswerScore",
     "BesideDense",
     "Evaluation",
     "EvaluationSettings",
@@ -35,6 +43,7 @@ __all__ = [
     "LinearProbe",
     "NotMeasurableError",
     "ProbeResult",
+    "Question",
     "Represented",
     "Robustness",
     "SelectionRow",
@@ -45,10 +54,13 @@ __all__ = [
     "few_label_probe",
     "fine_tune",
     "fitted_probe",
+    "intrusion_questions",
     "knn_accuracy",
     "knn_probe",
     "linear_probe",
     "readability",
     "robustness",
+    "score_answers",
     "selection_table",
+    "write_questionnaire",
 ]

@@ -12,6 +12,12 @@ from nonneg.metrics.activity import (
     select,
     sparsity,
 )
+from nonneg.metrics.coherence import (
+    WordCoherence,
+    npmi_coherence,
+    topic_diversity,
+    word_embedding_coherence,
+)
 from nonneg.metrics.consistency import (
     ClassConsistency,
     LabelLevel,
@@ -22,7 +28,12 @@ from nonneg.metrics.consistency import (
 from nonneg.metrics.correlation import feature_correlation
 from nonneg.metrics.dci import DCI, completeness, dci, disentanglement
 from nonneg.metrics.factors import FactorGap, FactorVote, beta_vae_score, factor_vae_score, mig, sap
-from nonneg.metrics.monosemanticity import Monosemanticity, monosemanticity
+from nonneg.metrics.monosemanticity import (
+    IntruderAccuracy,
+    Monosemanticity,
+    intruder_accuracy,
+    monosemanticity,
+)
 from nonneg.metrics.purity import TopPurity, top_purity
 from nonneg.metrics.rank import EffectiveRank, effective_rank
 from nonneg.metrics.results import FeatureMeasurement, Measurement
@@ -33,19 +44,26 @@ from nonneg.metrics.retrieval import (
     precision_at_k,
 )
 from nonneg.metrics.sepin import Sepin, sepin
-from nonneg.metrics.stability import FeatureMatch, match_features
+from nonneg.metrics.stability import (
+    ClusterAgreement,
+    FeatureMatch,
+    cluster_agreement,
+    match_features,
+)
 
 __all__ = [
     "ACTIVE_THRESHOLD",
     "DCI",
     "ActivePerSample",
     "ClassConsistency",
+    "ClusterAgreement",
     "EffectiveRank",
     "ExpectedActivation",
     "FactorGap",
     "FactorVote",
     "FeatureMatch",
     "FeatureMeasurement",
+    "IntruderAccuracy",
     "LabelLevel",
     "Measurement",
     "Monosemanticity",
@@ -53,12 +71,14 @@ __all__ = [
     "Sepin",
     "Sparsity",
     "TopPurity",
+    "WordCoherence",
     "active_mask",
     "active_per_sample",
     "alive_features",
     "beta_vae_score",
     "class_consistency",
     "class_entropy",
+    "cluster_agreement",
     "completeness",
     "dci",
     "disentanglement",
@@ -66,11 +86,13 @@ __all__ = [
     "expected_activation",
     "factor_vae_score",
     "feature_correlation",
+    "intruder_accuracy",
     "label_level",
     "match_features",
     "mean_average_precision_at_k",
     "mig",
     "monosemanticity",
+    "npmi_coherence",
     "precision_and_map_at_k",
     "precision_at_k",
     "sap",
@@ -78,4 +100,6 @@ __all__ = [
     "sepin",
     "sparsity",
     "top_purity",
+    "topic_diversity",
+    "word_embedding_coherence",
 ]

@@ -251,6 +251,28 @@ def checked_labels(y: LabelLike, n_samples: int, name: str = "y") -> IntArray:
     return labels.astype(np.int64)
 
 
+def checked_clusters(clusters: LabelLike) -> IntArray:
+    """Cluster numbers ``(n_samples,)``, -1 for a sample of none.
+
+    Raises:
+        TypeError: Numbers that are not integers.
+        ValueError: Not one-dimensional, empty, or below -1.
+
+    Example:
+        >>> checked_clusters([0, -1, 2])
+        array([ 0, -1,  2])
+    """
+    numbers = _integers(clusters, "clusters")
+    if numbers.ndim != 1 or not numbers.size:
+        raise ValueError(f"clusters has shape {numbers.shape}; pass one number per sample")
+    if numbers.min() < -1:
+        raise ValueError(
+            f"clusters has {numbers.min()} in row {int(numbers.argmin())}; number them from 0, "
+            "with -1 for a sample of none"
+        )
+    return numbers.astype(np.int64)
+
+
 def checked_factors(factors: LabelLike, n_samples: int) -> IntArray:
     """The values of known factors, renumbered 0, 1, … in their order, ``(n_samples, n_factors)``.
 

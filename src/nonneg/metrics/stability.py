@@ -1,4 +1,4 @@
-"""Stability: features of two runs, matched one to one by the samples they fire for."""
+"""Agreement: features of two runs, matched one to one, and clusters beside classes."""
 
 from dataclasses import dataclass, field
 
@@ -8,8 +8,15 @@ from scipy.optimize import linear_sum_assignment
 
 from nonneg.metrics.activity import ACTIVE_THRESHOLD, active_counts
 from nonneg.metrics.correlation import cosine_block, unit_column_blocks
-from nonneg.metrics.inputs import FeatureLike, Features, checked_features
-from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray
+from nonneg.metrics.inputs import (
+    FeatureLike,
+    Features,
+    LabelLike,
+    checked_clusters,
+    checked_features,
+    checked_labels,
+)
+from nonneg.metrics.results import FeatureMeasurement, FloatArray, IntArray, Measurement
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,3 +109,62 @@ def _absolute_cosines(
             block = cosine_block(a, b.to(a.device, a.dtype))
             cosine[here, there] = block.abs().cpu().numpy()
     return cosine
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterAgreement(Measurement):
+    """How well clusters agree with classes; ``value`` is ``ami``.
+
+    Args:
+        ami: Adjusted mutual information: 0 by chance, whatever the number of clusters.
+        v_measure: The harmonic mean of the next two; not adjusted for chance.
+        homogeneity: Whether a cluster holds one class.
+        completeness: Whether a class is in one cluster.
+        n_clusters: Clusters, without the group of unassigned samples.
+        n_unassigned: Samples of no cluster (-1), which count as a group of their own.
+    """
+
+    ami: float
+    v_measure: float
+    homogeneity: float
+    completeness: float
+    n_clusters: int
+    n_unassigned: int
+
+
+def cluster_agreement(labels: LabelLike, clusters: LabelLike) -> ClusterAgreement:
+    """How well one cluster per sample agrees with classes, as AMI and V-measure.
+
+    ``AMI = (I - E[I]) / (mean of the two entropies - E[I])`` (Vinh et al. 2010), I being the mutual
+    information and E[I] its expectation when samples are assigned at random; at most 1, about 0 by
+    chance. V-measure (Rosenberg and Hirschberg 2007) is in [0, 1]. Higher is better.
+
+    Args:
+        labels: Class numbers ``(n_samples,)``.
+        clusters: Cluster numbers ``(n_samples,)``; -1 for a sample of none, as outliers have.
+
+    Example:
+        >>> found = cluster_agreement([0, 0, 1, 1], [5, 5, 3, -1])
+        >>> round(found.completeness, 3), round(found.v_measure, 3), found.n_unassigned
+        (0.667, 0.8, 1)
+    """
+    # scikit-learn's metrics take long to import, and few callers need them.
+    from sklearn.metrics import adjusted_mutual_info_score, homogeneity_completeness_v_measure
+
+    groups = checked_clusters(clusters)
+    classes = checked_labels(labels, len(groups), "labels")
+    homogeneity, completeness, v_measure = homogeneity_completeness_v_measure(classes, groups)
+    ami = float(adjusted_mutual_info_score(classes, groups))
+    return ClusterAgreement(
+        value=ami,
+        ami=ami,
+        v_measure=float(v_measure),
+        homogeneity=float(homogeneity),
+        completeness=float(completeness),
+        n_clusters=len(set(groups.tolist()) - {-1}),
+        n_unassigned=int((groups == -1).sum()),
+        averaged_over=len(groups),
+        averaged_unit="samples",
+        higher_is_better=True,
+        signed=False,
+    )

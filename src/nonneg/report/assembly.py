@@ -15,6 +15,7 @@ from nonneg.report.atlas_data import Atlas, RunInfo
 from nonneg.report.headline import LABEL_KEYS, has_readability
 from nonneg.report.run_source import RunSource, headline_figures, selection_points
 from nonneg.report.user_files import (
+    Dates,
     Extras,
     FeatureSet,
     FeatureSource,
@@ -29,7 +30,7 @@ from nonneg.report.user_files import (
 from nonneg.report.writing import MAX_SAMPLES, WrittenAtlas, write_atlas
 from nonneg.settings import differences
 
-_SPLITS = ("test", "train", "held-out")
+_SPLITS = ("test", "train", "held-out", "all")
 
 
 def atlas(
@@ -38,7 +39,7 @@ def atlas(
     out: str | Path | None = None,
     against: FeatureSource | None = None,
     other_seed: FeatureSource | None = None,
-    split: str = "test",
+    split: str | None = None,
     data: str | Path | None = None,
     data_dir: str | Path | None = None,
     texts: Texts | None = None,
@@ -46,6 +47,7 @@ def atlas(
     class_names: Texts | None = None,
     images: Pictures | None = None,
     ids: str | Path | Sequence[Any] | None = None,
+    dates: Dates | None = None,
     names: Texts | None = None,
     reference: FeatureSource | None = None,
     captions: FeatureSource | None = None,
@@ -67,7 +69,8 @@ def atlas(
             ``Z.npz``. Features in memory need it.
         against: Another method on the same samples, side by side.
         other_seed: The same method with another seed, to show which features return.
-        split: The part of a run's data that is shown: ``"test"``, ``"train"`` or ``"held-out"``.
+        split: The part of a run's data that is shown: ``"test"``, ``"train"``, ``"held-out"``, or
+            of fitted runs ``"all"``; left out, all of a run on texts, else ``"test"``.
         data: Other data of a run: a file of samples, or the name of a set.
         data_dir: Where data sets lie.
         texts: One per sample; with captions, one per caption.
@@ -75,6 +78,7 @@ def atlas(
         class_names: Of class 0, 1, …
         images: One per sample, ``(n, h, w)``, ``(n, c, h, w)`` or ``(n, h, w, c)`` of bytes.
         ids: One per sample, to find it again elsewhere.
+        dates: One per sample, to show how features come and go; empty where one is not known.
         names: One per feature, in place of those that texts and labels suggest.
         reference: An embedding ``(n, width)`` that is trusted to tell which samples are alike.
         captions: Features ``(m, d)`` of captions of the samples.
@@ -100,6 +104,7 @@ def atlas(
         class_names=class_names,
         images=images,
         ids=ids,
+        dates=dates,
         reference=reference,
         captions=captions,
         caption_of=caption_of,
@@ -143,18 +148,18 @@ class RunData:
     """The samples that runs are shown on.
 
     Args:
-        split: Of their data.
+        split: Of their data; None for all of a run on texts, and for the test set of others.
         source: Other data, a file of samples or the name of a set; None for their own.
         data_dir: Where data sets lie.
     """
 
-    split: str = "test"
+    split: str | None = None
     source: str | None = None
     data_dir: str | Path | None = None
 
     def of(self, folder: Path) -> RunSource:
         """The run of a folder on these samples."""
-        if self.split not in _SPLITS:
+        if self.split not in (None, *_SPLITS):
             raise ValueError(f"unknown split {self.split!r}; known: {', '.join(_SPLITS)}")
         return RunSource.read(folder, split=self.split, source=self.source, data_dir=self.data_dir)
 
@@ -230,11 +235,12 @@ def _of_run(main: RunSource, against: FeatureSource | None, data: RunData) -> At
         title=f"{main.data.name}: {' beside '.join(reversed(names))}",
         method=main.method,
         sepin=main.sepin(),
+        names=main.feature_names,
         reference=main.reference(),
         run_info=RunInfo(
             about=[
                 *(source.about() for source in reversed(sources)),
-                f"Shown: {len(main.data):,} {main.split} samples of {main.data.name}"
+                f"Shown: {_shown(main)} of {main.data.name}"
                 + (", numbered by their rows there, from 0." if main.part else "."),
             ],
             figures=known,
@@ -244,6 +250,14 @@ def _of_run(main: RunSource, against: FeatureSource | None, data: RunData) -> At
         ),
         **beside,
     )
+
+
+def _shown(main: RunSource) -> str:
+    """How many samples of which kind."""
+    n = f"{len(main.data):,}"
+    if main.split != "all":
+        return f"{n} {main.split} samples"
+    return f"all {n} samples" if main.part is None else f"{n} drawn samples"
 
 
 def _measured_here(method: str, known: Figures, *, has_labels: bool) -> str | None:

@@ -16,6 +16,7 @@ from nonneg.report.contents import per_feature
 from nonneg.report.feature_facts import FeatureFacts, feature_facts
 from nonneg.report.page import packed_array
 from nonneg.report.samples import Samples, random_draw
+from nonneg.report.wording import names_by_words
 from nonneg.rows import unit_rows
 
 # Every caption is compared with every sample, so that time grows with the square.
@@ -187,6 +188,18 @@ class ShownCaptions:
             fit = pairing(atlas.samples.features, captions.features, of)
         facts = feature_facts(captions.features, shown=chosen, n_spread=3)
         return cls(captions, chosen, place, facts, fit)
+
+    def names(self, facts: FeatureFacts) -> list[str]:
+        """A name for each feature by the words of its captions and of its samples' captions.
+
+        Args:
+            facts: Of the features over samples.
+        """
+        assert self.samples.texts is not None
+        texts = [self.samples.texts[i] for i in self.shown]
+        if self.place is None:
+            return names_by_words(self.facts.top, texts)
+        return names_by_words(self.facts.top, texts, beside=facts.top, text_of=self.place)
 
     def table(self) -> dict[str, Any]:
         """What the pages of single features need, as values that JSON can hold."""

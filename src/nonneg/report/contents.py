@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg import metrics
+from nonneg.estimators.hierarchy import coactivation_tree, column_cosines
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.figures import figure_kind
 from nonneg.metrics.inputs import FeatureLike, checked_features
@@ -17,6 +18,7 @@ from nonneg.metrics.results import FloatArray, IntArray
 from nonneg.report import feature_facts as coactivation
 from nonneg.report.atlas_data import SelectionPoint, Training
 from nonneg.report.feature_facts import FeatureFacts
+from nonneg.report.maps import document_places, feature_places
 from nonneg.report.page import packed_array, packed_image_sheets
 from nonneg.report.samples import Samples, image_sheets
 from nonneg.rows import unit_rows
@@ -102,16 +104,27 @@ N_MIX = 6
 MAX_COSINES = 4096
 MAX_MAPPED = 1024
 N_HEAT = 72
+# Characters of all texts of one kind on a page; beyond, each is cut.
+MAX_TEXT = 24_000_000
+_NO_DATE = np.iinfo(np.int32).min
 
 
-def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dict[str, Any]:
+def side(
+    samples: Samples,
+    shown: IntArray,
+    pair: IntArray | None = None,
+    *,
+    places: FloatArray | None = None,
+) -> dict[str, Any]:
     """Samples of one kind: their activations and what can be seen of them.
 
     Args:
         samples: All of them.
         shown: Numbers of those that the page holds.
         pair: For each shown sample, the shown sample of the other kind that it belongs to, or -1.
+        places: On the map, in the unit square ``(len(shown), 2)``.
     """
+    texts, cut_at = shown_texts(samples, shown)
     found = activations(samples.features, shown, max_entries=MAX_ENTRIES)
     classes, numbers = samples.classes, samples.own_numbers[shown]
     return {
@@ -126,13 +139,51 @@ def side(samples: Samples, shown: IntArray, pair: IntArray | None = None) -> dic
         if np.array_equal(numbers, np.arange(len(shown)))
         else packed_array(numbers, "int32"),
         "labels": None if classes is None else packed_array(classes[shown], "int32"),
-        "texts": None if samples.texts is None else [str(samples.texts[i]) for i in shown],
+        "texts": texts,
+        "cut_at": cut_at,
+        "dates": None if samples.dates is None else _packed_days(samples.dates[shown]),
+        "places": None if places is None else packed_array(np.rint(65535 * places), "uint16"),
         "ids": None if samples.ids is None else [str(samples.ids[i]) for i in shown],
         "image_sheets": None
         if samples.images is None
         else packed_image_sheets(image_sheets(samples.images, shown)),
         "pair": None if pair is None else packed_array(pair, "int32"),
     }
+
+
+def shown_texts(
+    samples: Samples, shown: IntArray, *, most: int | None = None
+) -> tuple[list[str] | None, int | None]:
+    """The texts that the page holds, and after how many characters they are cut, None if nowhere.
+
+    Args:
+        samples: All of them.
+        shown: Numbers of those that the page holds.
+        most: Characters of all together; left out, ``MAX_TEXT``.
+
+    Example:
+        >>> some = Samples(features=[[1], [1]], texts=["tea", "a long story"])
+        >>> shown_texts(some, np.arange(2), most=9)
+        (['tea', 'a long…'], 6)
+    """
+    if samples.texts is None:
+        return None, None
+    texts = [samples.texts[i] for i in shown]
+    most = MAX_TEXT if most is None else most
+    lengths = np.sort([len(text) for text in texts])
+    if lengths.sum() <= most:
+        return texts, None
+    # If the i shortest stay whole, the others share what is left.
+    before = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    shares = (most - before) // np.arange(len(lengths), 0, -1)
+    cut_at = max(1, int(shares[np.argmax(lengths > shares)]))
+    return [text if len(text) <= cut_at else f"{text[:cut_at]}…" for text in texts], cut_at
+
+
+def _packed_days(dates: NDArray[np.datetime64]) -> dict[str, Any]:
+    """Days since 1970, and the lowest number where there is none."""
+    days = np.where(np.isnat(dates), _NO_DATE, dates.astype(np.int64))
+    return packed_array(days, "int32")
 
 
 def feature_table(facts: FeatureFacts, names: Sequence[str]) -> dict[str, Any]:
@@ -168,21 +219,64 @@ def top_table(facts: FeatureFacts, names: Sequence[str], n_top: int = 12) -> dic
     }
 
 
+@dataclass(frozen=True, eq=False)
+class Company:
+    """Which features fire together.
+
+    Args:
+        which: Numbers of alive features, strongest on average first ``(k,)``.
+        cosines: Between them ``(k, k)``.
+        mapped: The first of them, which have a place on the map ``(m,)``.
+        places: In the unit square ``(m, 2)``.
+    """
+
+    which: IntArray
+    cosines: NDArray[np.float32]
+    mapped: IntArray
+    places: FloatArray
+
+    @classmethod
+    def of(cls, Z: FeatureLike, facts: FeatureFacts) -> "Company":
+        """The company of the features of ``Z``."""
+        strongest = np.argsort(-facts.expected, kind="stable")
+        which = strongest[facts.n_active[strongest] > 0][:MAX_COSINES]
+        cosines = column_cosines(Z, which)
+        mapped = which[:MAX_MAPPED]
+        places = feature_places(cosines[: len(mapped), : len(mapped)])
+        return cls(which, cosines, mapped, places)
+
+    def sample_places(self, Z: FeatureLike) -> FloatArray:
+        """Places of samples in the unit square, started at those of their features ``(n, 2)``."""
+        start = np.full((np.shape(Z)[1], 2), np.nan)
+        start[self.mapped] = self.places
+        return document_places(Z, start=start)
+
+    def tree(self) -> dict[str, Any]:
+        """The features on the map, joined two by two, the most alike first.
+
+        Feature i of the list is node i; join i makes node m + i of two nodes.
+        """
+        m = len(self.mapped)
+        joins = coactivation_tree(self.cosines[:m, :m])
+        return {
+            "features": packed_array(self.mapped, "int32"),
+            "joins": packed_array(joins[:, :2], "int32"),
+            "cosines": packed_array(1 - joins[:, 2], "float32"),
+        }
+
+
 def space(
     Z: FeatureLike,
     facts: FeatureFacts,
+    company: Company,
     rank: metrics.EffectiveRank,
     selection: Mapping[str, Sequence[SelectionPoint]],
 ) -> dict[str, Any]:
     """The geometry of the features: partners, heat map, map, spectrum, selection."""
-    strongest = np.argsort(-facts.expected, kind="stable")
-    alive = strongest[facts.n_active[strongest] > 0]
-    which = alive[:MAX_COSINES]
-    cosines = coactivation.column_cosines(Z, which)
+    which, cosines = company.which, company.cosines
     found = coactivation.partners(cosines, which, len(facts.expected), N_PARTNERS)
     heat = which[: min(N_HEAT, len(which))]
     order = coactivation.telling_order(cosines[: len(heat), : len(heat)])
-    mapped = which[:MAX_MAPPED]
     per_sample = metrics.active_per_sample(Z).per_sample
     return {
         "partners": packed_array(found.numbers, "int32"),
@@ -191,16 +285,28 @@ def space(
         "heat_cosines": packed_array(
             np.rint(255 * np.clip(cosines[np.ix_(order, order)], 0, 1)), "uint8"
         ),
-        "map": packed_array(mapped, "int32"),
-        "places": packed_array(
-            coactivation.layout(cosines[: len(mapped), : len(mapped)]), "float32"
-        ),
+        "map": packed_array(company.mapped, "int32"),
+        "places": packed_array(company.places, "float32"),
         "active_per_sample": _counted(per_sample),
         "effective_rank": rank.value,
         "singular_values": packed_array(rank.singular_values[:512], "float32"),
         "selection": {
             name: [vars(point) for point in points] for name, points in selection.items() if points
         },
+    }
+
+
+def time_table(found: coactivation.OverTime) -> dict[str, Any]:
+    """The strength of each feature over time."""
+    return {
+        "unit": found.unit,
+        "periods": found.periods,
+        "counts": packed_array(found.counts, "int32"),
+        "means": packed_array(found.means, "float32"),
+        "errors": packed_array(found.errors, "float32"),
+        "change": packed_array(found.change, "float32"),
+        "change_error": packed_array(found.change_error, "float32"),
+        "is_sure": packed_array(found.is_sure, "uint8"),
     }
 
 

@@ -1,18 +1,22 @@
-"""The demo: CL and NCL on embedded data, trained, evaluated and shown side by side."""
+"""The demos: CL and NCL on embedded images side by side, and the features of embedded texts."""
 
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import torch
 from rich.console import Console
 
 from nonneg.evaluation.subject import EvaluationSettings
-from nonneg.io import write_json
+from nonneg.io import write_bytes, write_json
 from nonneg.metrics.figures import Figures
 from nonneg.report.assembly import atlas
 from nonneg.report.figures import montage, save_figure
 from nonneg.runs.evaluating import evaluate_run
 from nonneg.runs.experiment import Experiment, load_split, read_experiment, run_experiment
+from nonneg.runs.fitting import FittedRun, fit_run
 from nonneg.runs.record import run_encoder
+from nonneg.runs.text_fits import text_files
+from nonneg.runs.vector_fits import vector_experiment
 
 # What fills the table; the other sections take longer than training.
 _SECTIONS = ("properties", "probe", "neighbours")
@@ -57,6 +61,30 @@ def run_demo(out: str | Path = "demo", *, console: Console | None = None) -> dic
     _write_montage(out / "features.png", folders, ncl)
     atlas(folders["NCL"], against=folders["CL"], out=out / "atlas.html")
     return figures
+
+
+def run_text_demo(out: str | Path = "demo") -> FittedRun:
+    """Fit 3,000 requests of CLINC150 that come with the package, with their vectors.
+
+    The folder then holds the table, its vectors, and the run ``requests``, whose page is still to
+    be written. A run that is already there is not fitted again.
+
+    Args:
+        out: The folder.
+    """
+    out = Path(out)
+    for name in ("requests.csv", "vectors.npz"):
+        with as_file(files("nonneg.data") / "clinc150" / name) as shipped:
+            write_bytes(out / name, shipped.read_bytes())
+    found = text_files(
+        out / "requests.csv",
+        out=out / "requests",
+        text="text",
+        label="intent",
+        vectors=out / "vectors.npz",
+    )
+    experiment, machine = vector_experiment(found)
+    return fit_run(experiment, out=out / "requests", machine=machine)
 
 
 def _write_montage(path: Path, folders: dict[str, Path], experiment: Experiment) -> None:

@@ -1,4 +1,4 @@
-"""Facts about each feature: how often, how strongly and with which others it fires."""
+"""Facts about each feature: how often, how strongly, when and with which others it fires."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nonneg.estimators.hierarchy import coactivation_tree
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
-from nonneg.metrics.correlation import cosine_block, unit_column_blocks
 from nonneg.metrics.figures import MIN_ACTIVE
 from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.purity import class_counts
 from nonneg.metrics.results import FloatArray, IntArray
-from nonneg.rows import row_lengths
+from nonneg.rows import row_lengths, unit_rows
 
 N_BINS = 20
 N_BANDS = 5
@@ -190,26 +190,6 @@ class Partners:
     cosines: FloatArray
 
 
-def column_cosines(Z: FeatureLike, which: IntArray) -> NDArray[np.float32]:
-    """Absolute cosines between the columns of some features, ``(k, k)``.
-
-    Args:
-        Z: Features ``(n, d)``.
-        which: Numbers of features ``(k,)``; a dead one has cosine 0 with all, itself too.
-
-    Example:
-        >>> column_cosines([[3, 1], [4, 0]], np.array([0, 1])).round(3).tolist()
-        [[1.0, 0.6000000238418579], [0.6000000238418579, 1.0]]
-    """
-    features = checked_features(Z)
-    chosen = torch.from_numpy(which)
-    cosines = np.zeros((len(which), len(which)), dtype=np.float32)
-    for here, first in unit_column_blocks(features, chosen):
-        for there, second in unit_column_blocks(features, chosen):
-            cosines[here, there] = cosine_block(first, second).abs_().cpu().numpy()
-    return cosines
-
-
 def partners(cosines: NDArray[np.float32], which: IntArray, n_features: int, k: int) -> Partners:
     """The k features with the largest cosine to each, those with cosine 0 left out.
 
@@ -232,61 +212,158 @@ def partners(cosines: NDArray[np.float32], which: IntArray, n_features: int, k: 
 
 def telling_order(cosines: NDArray[np.float32]) -> IntArray:
     """An order that puts features that fire together side by side, ``(m,)``."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
+    from scipy.cluster.hierarchy import leaves_list
 
     if len(cosines) < 3:
         return np.arange(len(cosines))
-    distance = np.clip(1 - cosines.astype(np.float64), 0, 1)
-    np.fill_diagonal(distance, 0)
-    tree = linkage(squareform((distance + distance.T) / 2, checks=False), method="average")
-    return leaves_list(tree).astype(np.int64)
+    return leaves_list(coactivation_tree(cosines)).astype(np.int64)
 
 
-def layout(cosines: NDArray[np.float32], *, seed: int = 0) -> FloatArray:
-    """A place in the unit square for each feature, near those that it fires with, ``(m, 2)``.
+MAX_PERIODS = 60
+_N_DATED = 20
+_FALSE_DISCOVERIES = 0.05
 
-    t-SNE of one minus the cosine. Fewer than five features are put on a line.
+
+@dataclass(frozen=True, eq=False)
+class OverTime:
+    """How features come and go, over d features and p periods without gaps.
+
+    Args:
+        unit: What a period is, such as ``"month"``.
+        periods: What each is called.
+        counts: Dated samples in each ``(p,)``.
+        means: Mean strength, NaN in a period without samples ``(d, p)``.
+        errors: Standard errors of the means, NaN where fewer than two samples are ``(d, p)``.
+        change: How much the strength changes from the first to the last date, by least squares
+            over all dated samples ``(d,)``; NaN for fewer than 20 of them, or one date only.
+        change_error: Its standard error, which holds for unequal variances too ``(d,)``.
+        is_sure: Whether the change is significant, at a false discovery rate of 5 % among alive
+            features (Benjamini and Hochberg 1995) ``(d,)``.
     """
-    m = len(cosines)
-    if m < 5:
-        return np.stack([(np.arange(m) + 0.5) / max(m, 1), np.full(m, 0.5)], axis=1)
-    from sklearn.manifold import TSNE
 
-    distance = np.clip(1 - cosines, 0, 1)
-    np.fill_diagonal(distance, 0)
-    places = TSNE(
-        metric="precomputed",
-        init=_first_places(cosines, seed),
-        perplexity=min(15.0, (m - 1) / 3),
-        learning_rate="auto",
-        max_iter=500,
-        random_state=seed,
-    ).fit_transform(distance)
-    low, high = places.min(axis=0), places.max(axis=0)
-    scaled: FloatArray = (places - low) / np.where(high > low, high - low, 1)
-    return scaled
+    unit: str
+    periods: list[str]
+    counts: IntArray
+    means: FloatArray
+    errors: FloatArray
+    change: FloatArray
+    change_error: FloatArray
+    is_sure: NDArray[np.bool_]
 
 
-def _first_places(cosines: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
-    """The two main directions of the cosines, small and slightly shaken, ``(m, 2)``."""
-    from scipy.sparse.linalg import eigsh
+def over_time(
+    Z: FeatureLike, dates: NDArray[np.datetime64], *, max_periods: int = MAX_PERIODS
+) -> OverTime:
+    """Strength of each feature over time; samples without a date count nowhere.
 
-    rng = np.random.default_rng(seed)
-    centred = _centred(cosines)
-    if np.abs(centred).max() < 1e-6:  # all fire alike, as after a collapse: no direction is main
-        return (1e-4 * rng.normal(size=(len(cosines), 2))).astype(np.float32)
-    _, vectors = eigsh(centred, k=2, v0=rng.normal(size=len(cosines)))
-    start = vectors / np.maximum(vectors.std(axis=0), 1e-12)
-    shaken: NDArray[np.float32] = (1e-4 * (start + 0.1 * rng.normal(size=start.shape))).astype(
-        np.float32
+    Args:
+        Z: Features ``(n, d)``.
+        dates: Days ``(n,)``, at least one of them known.
+        max_periods: The shortest period of which there are at most so many is taken.
+
+    Example:
+        >>> dates = np.array(["2024-01-30", "2024-02-01"], dtype="datetime64[D]")
+        >>> found = over_time([[1, 0], [0, 2]], dates, max_periods=2)
+        >>> found.unit, found.periods, found.means.tolist()
+        ('week', ['week of 2024-01-29'], [[0.5], [0.5]])
+    """
+    features = checked_features(Z)
+    dated = np.flatnonzero(~np.isnat(dates))
+    unit, number, periods = _periods(dates[dated], max_periods)
+    day = dates[dated].astype(np.int64)
+    span = int(np.ptp(day))
+    t = (day - day.mean()) / max(span, 1)
+    counts = np.bincount(number, minlength=len(periods))
+    sums = np.zeros((len(periods) + 3, features.n_features))
+    squares = np.zeros((len(periods) + 1, features.n_features))
+    for start in range(0, len(dated), features.tile_rows):
+        here = slice(start, start + features.tile_rows)
+        rows = torch.from_numpy(dated[here]).to(features.device)
+        strength = unit_rows(features.rows(rows)).abs().double().cpu().numpy()
+        in_period = np.zeros((len(periods), len(strength)))
+        in_period[number[here], np.arange(len(strength))] = 1
+        powers = np.stack([t[here], t[here] ** 2, t[here] ** 3])
+        sums += np.concatenate([in_period, powers]) @ strength
+        squares += np.concatenate([in_period, powers[1:2]]) @ strength**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums[:-3] / counts[:, None]
+        spread = np.maximum(squares[:-1] / counts[:, None] - means**2, 0)
+        errors = np.sqrt(spread / np.where(counts > 1, counts - 1, np.nan)[:, None])
+    change, change_error = np.full((2, features.n_features), np.nan)
+    if span and len(dated) >= _N_DATED:
+        change, change_error = _trend(sums, squares[-1], t)
+    alive = sums[:-3].sum(axis=0) > 0
+    is_sure = _discovered(change, change_error, alive)
+    return OverTime(unit, periods, counts, means.T, errors.T, change, change_error, is_sure)
+
+
+def _periods(days: NDArray[np.datetime64], most: int) -> tuple[str, IntArray, list[str]]:
+    """The name of a unit, the period of each day from 0 on, and what the periods are called."""
+    month = days.astype("datetime64[M]").astype(np.int64)
+    numbers: dict[str, IntArray] = {
+        "day": days.astype(np.int64),
+        "week": (days.astype(np.int64) + 3) // 7,  # from Monday on; day 0 was a Thursday
+        "month": month,
+        "quarter": month // 3,
+        "year": month // 12,
+        "decade": (month // 12 + 1970) // 10,
+        "century": (month // 12 + 1970) // 100,
+    }
+    unit = next((u for u, n in numbers.items() if np.ptp(n) < most), "century")
+    number = numbers[unit]
+    first = int(number.min())
+    called = [_called(unit, at) for at in range(first, int(number.max()) + 1)]
+    return unit, number - first, called
+
+
+def _called(unit: str, number: int) -> str:
+    if unit in ("day", "week"):
+        day = np.datetime64(number if unit == "day" else 7 * number - 3, "D")
+        return str(day) if unit == "day" else f"week of {day}"
+    if unit == "month":
+        return str(np.datetime64(number, "M"))
+    if unit == "quarter":
+        return f"{1970 + number // 4} Q{number % 4 + 1}"
+    return str({"year": 1970 + number, "decade": 10 * number, "century": 100 * number}[unit]) + (
+        "" if unit == "year" else "s"
     )
-    return shaken
 
 
-def _centred(cosines: NDArray[np.float32]) -> FloatArray:
-    """Rows and columns with mean 0, symmetric."""
-    symmetric = (cosines + cosines.T).astype(np.float64) / 2
-    mean = symmetric.mean(axis=0)
-    centred: FloatArray = symmetric - mean - mean[:, None] + mean.mean()
-    return centred
+def _trend(
+    sums: FloatArray, late_squares: FloatArray, t: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The slope of strength against time by least squares, and its robust standard error."""
+    n = len(t)
+    mean = sums[:-3].sum(axis=0) / n
+    by_t, by_t2, by_t3 = sums[-3:]
+    t2, t3, t4 = ((t**power).sum() for power in (2, 3, 4))
+    slope = by_t / t2
+    # The sum of t² (strength - mean - slope t)², written out (White 1980).
+    left = (
+        late_squares
+        + mean**2 * t2
+        + slope**2 * t4
+        - 2 * mean * by_t2
+        - 2 * slope * by_t3
+        + 2 * mean * slope * t3
+    )
+    return slope, np.sqrt(np.maximum(left, 0) * n / (n - 2)) / t2
+
+
+def _discovered(
+    change: FloatArray, error: FloatArray, alive: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    from scipy.stats import norm
+
+    sure = np.zeros(len(change), dtype=bool)
+    known = np.flatnonzero(alive & np.isfinite(change))
+    if not len(known):
+        return sure
+    # Below rounding an error is 0, and a change is none.
+    size = np.abs(change[known])
+    ratio = np.where(size > 1e-9, size / np.maximum(error[known], 1e-12), 0)
+    p = 2 * norm.sf(ratio)
+    order = np.argsort(p, kind="stable")
+    passed = np.flatnonzero(p[order] <= _FALSE_DISCOVERIES * np.arange(1, len(p) + 1) / len(p))
+    sure[known[order[: passed[-1] + 1 if len(passed) else 0]]] = True
+    return sure

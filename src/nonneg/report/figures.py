@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nonneg import io as files
+from nonneg.estimators.hierarchy import column_cosines
 from nonneg.metrics.figures import MIN_ACTIVE, Figure, Figures, figure_kind
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import FloatArray
 from nonneg.report.atlas_data import Atlas, SelectionPoint
-from nonneg.report.feature_facts import column_cosines, feature_facts, telling_order
+from nonneg.report.feature_facts import feature_facts, telling_order
 from nonneg.report.headline import headline
 from nonneg.report.samples import random_draw
 from nonneg.report.theory_figures import COLOURS, MARKERS

@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 
 from nonneg import metrics
-from nonneg.data.dataset import Data, Subset
+from nonneg.data.dataset import Data, Subset, whole_of
 from nonneg.data.folder import ImageFolder
 from nonneg.data.sources import is_own_file, load
-from nonneg.encoder import Encoder
+from nonneg.encoder import CONFIG_FILE, Encoder
 from nonneg.evaluation.evaluation import Evaluation
 from nonneg.evaluation.subject import features_of_views, some_data
 from nonneg.inference import chosen_device
-from nonneg.io import digest_of_file
+from nonneg.io import digest_of_file, read_json
 from nonneg.losses.info_nce import info_nce_bounds
 from nonneg.metrics.figures import Figures
 from nonneg.report.atlas_data import SelectionPoint, Training
@@ -59,10 +59,16 @@ class RunSource:
 
     @classmethod
     def read(
-        cls, folder: Path, *, split: str, source: str | None, data_dir: str | Path | None
+        cls, folder: Path, *, split: str | None, source: str | None, data_dir: str | Path | None
     ) -> "RunSource":
-        """The run of a folder with its own data, or with that of another name."""
+        """The run of a folder with its own data, or with that of another name.
+
+        Without a split it is the test set, or all samples of a run on texts.
+        """
         run, encoder = read_run(folder), run_encoder(folder)
+        if split is None:
+            is_of_texts = run.fit is not None and run.fit.data.texts is not None
+            split = "all" if is_of_texts and source is None else "test"
         encoder.to(chosen_device())
         if source is not None and not run.knows_data and is_own_file(source):
             samples = load(source)  # all that a page needs
@@ -82,24 +88,37 @@ class RunSource:
 
     def samples(self) -> Samples:
         """The data with its features, labels and images."""
-        labels, part = self.data.labels, self.part
+        labels, part, whole = self.data.labels, self.part, whole_of(self.data)
+        texts, dates = (getattr(whole, name, None) for name in ("texts", "dates"))
+        if part is not None:
+            texts = None if texts is None else [texts[row] for row in part.rows]
+            dates = None if dates is None else dates[part.rows]
         return Samples(
             features=self.features,
             labels=None if labels is None else labels.numpy(),
             class_names=self.data.class_names,
             images=images_of_data(self.data) if self._has_images else None,
             ids=self.data.file_names if isinstance(self.data, ImageFolder) else None,
+            texts=texts,
+            dates=dates,
             numbers=None if part is None else part.rows,
         )
 
     @property
+    def feature_names(self) -> list[str] | None:
+        """What the features of a fitted run were called; None where they have no names."""
+        config = read_json(self.run.folder / CONFIG_FILE)
+        names = config.get("estimator", {}).get("feature_names")
+        return list(names) if names else None
+
+    @property
     def part(self) -> PartOf | None:
         """The numbers of the samples within a larger set; None where they are a whole set."""
-        whole = self.data
-        rows = torch.arange(len(whole))
-        while isinstance(whole, Subset):
-            rows, whole = whole.indices[rows], whole.data
-        return None if whole is self.data else PartOf(len(whole), rows.numpy())
+        data = self.data
+        rows = torch.arange(len(data))
+        while isinstance(data, Subset):
+            rows, data = data.indices[rows], data.data
+        return None if data is self.data else PartOf(len(data), rows.numpy())
 
     @property
     def _has_images(self) -> bool:
@@ -178,7 +197,8 @@ class RunSource:
         data = "" if self.run.knows_data else " --data SET"
         command = f"nonneg evaluate {self.run.folder}{data}"
         if self.split not in EVALUATION_FILES:
-            return {}, f"Accuracies are measured on the test set, not on {self.split}."
+            samples = "all samples" if self.split == "all" else self.split
+            return {}, f"Accuracies are measured on the test set, not on {samples}."
         path = self.run.folder / EVALUATION_FILES[self.split]
         if not path.exists():
             return {}, f"{self.method} has no accuracies: {path.name} is missing; run {command}."

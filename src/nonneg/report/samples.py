@@ -12,7 +12,7 @@ from PIL import Image
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.estimators.description import check_texts
+from nonneg.estimators.tokens import check_texts
 from nonneg.metrics.inputs import FeatureLike, LabelLike, SparseRows, checked_labels
 from nonneg.metrics.results import BoolArray, IntArray
 
@@ -34,12 +34,13 @@ class Samples:
         images: uint8 ``(n, h, w)``, ``(n, c, h, w)`` or ``(n, h, w, c)``, c being 1 or 3; or a
             function from numbers ``(k,)`` to such an array.
         ids: One per sample, to find it again elsewhere.
+        dates: Days ``(n,)``, datetime64, NaT where one is not known.
         numbers: Whole numbers ``(n,)``, no two alike: what samples without ids are called, such as
             the rows of a file that these are some of; left out, 0, 1, …
         kind: What one of them is called on the page.
 
     Raises:
-        ValueError: If labels, texts, images, ids or numbers are not one per sample.
+        ValueError: If labels, texts, images, ids, dates or numbers are not one per sample.
 
     Example:
         >>> Samples(features=[[1, 0], [0, 1]], texts=["one"])
@@ -54,6 +55,7 @@ class Samples:
     texts: Sequence[str] | None = None
     images: Images | None = None
     ids: Sequence[Any] | None = None
+    dates: NDArray[np.datetime64] | None = None
     numbers: IntArray | None = None
     kind: str = "sample"
 
@@ -65,7 +67,7 @@ class Samples:
                 f"the features have shape {tuple(matrix.shape)}; an atlas needs at least one "
                 "sample and one feature, (n_samples, n_features)"
             )
-        for name in ("texts", "images", "ids", "numbers"):
+        for name in ("texts", "images", "ids", "dates", "numbers"):
             given = getattr(self, name)
             if given is not None and not callable(given) and len(given) != len(self):
                 raise ValueError(
@@ -75,6 +77,8 @@ class Samples:
             raise ValueError(f"numbers has some twice; give each {self.kind} its own")
         if self.texts is not None:
             check_texts(self.texts)
+        if self.dates is not None:
+            object.__setattr__(self, "dates", _checked_dates(self.dates))
         if self.labels is not None:
             self._name_classes(checked_labels(self.labels, len(self), "labels"))
 
@@ -128,8 +132,21 @@ class Samples:
             texts=None if self.texts is None else [self.texts[i] for i in numbers],
             images=images,
             ids=None if self.ids is None else [self.ids[i] for i in numbers],
+            dates=None if self.dates is None else self.dates[numbers],
             numbers=self.own_numbers[numbers],
         )
+
+
+def _checked_dates(dates: NDArray[np.datetime64]) -> NDArray[np.datetime64] | None:
+    """Days ``(n,)``; None where no date at all is known."""
+    given = np.asarray(dates)
+    if given.dtype.kind != "M":
+        raise ValueError(
+            f"dates holds {given.dtype}; give numpy.datetime64, such as "
+            'numpy.array(["2024-05-01"], dtype="datetime64[D]")'
+        )
+    days = given.astype("datetime64[D]")
+    return None if np.isnat(days).all() else days
 
 
 def as_matrix(features: FeatureLike) -> Any:  # noqa: ANN401

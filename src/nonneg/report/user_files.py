@@ -1,5 +1,6 @@
 """Features, texts, labels and images that a user gives, as files or values."""
 
+import datetime
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from nonneg.report.samples import LARGEST_SIDE, Images, Samples, as_matrix
 FeatureSource = str | Path | FeatureLike
 Texts = str | Path | Sequence[str]
 Labels = str | Path | Sequence[Any] | NDArray[Any] | torch.Tensor
+Dates = str | Path | Sequence[Any] | NDArray[np.datetime64]
 Pictures = str | Path | NDArray[np.uint8] | Callable[[IntArray], NDArray[np.uint8]]
 
 _NPY_START = b"\x93NUMPY"
@@ -46,6 +48,8 @@ class Extras:
         images: One per sample: a folder, sorted by name, an npy file, an array, or a function as
             in :class:`Samples`.
         ids: One per sample.
+        dates: One per sample: a text file with an ISO date per line, or dates; empty where one
+            is not known.
         reference: An embedding that is trusted to tell what is alike ``(n, width)``.
         captions: Features ``(m, d)`` of captions.
         caption_of: For each caption the number of its sample ``(m,)``.
@@ -56,6 +60,7 @@ class Extras:
     class_names: Texts | None = None
     images: Pictures | None = None
     ids: str | Path | Sequence[Any] | None = None
+    dates: Dates | None = None
     reference: FeatureSource | None = None
     captions: FeatureSource | None = None
     caption_of: str | Path | Sequence[int] | IntArray | None = None
@@ -187,6 +192,34 @@ def _text(path: Path, number: int, line: str) -> str:
     return str(value["text"])
 
 
+def days(dates: Dates) -> NDArray[np.datetime64]:
+    """Days ``(n,)`` of dates in memory, or of a file of texts, NaT where one is empty.
+
+    Raises:
+        ValueError: If one is no ISO date.
+
+    Example:
+        >>> days(["2024-05-01", "", "2024-05-02T10:30"])
+        array(['2024-05-01',        'NaT', '2024-05-02'], dtype='datetime64[D]')
+    """
+    if isinstance(dates, np.ndarray) and dates.dtype.kind == "M":
+        return dates.astype("datetime64[D]")
+    path = path_of(dates)
+    values = text_list(dates)  # type: ignore[arg-type]
+    found = [_day(path, number, value.strip()) for number, value in enumerate(values, start=1)]
+    return np.array(found, dtype="datetime64[D]")
+
+
+def _day(path: Path | None, number: int, value: str) -> datetime.date | str:
+    if value in ("", "None", "NaT", "nan"):
+        return "NaT"
+    try:
+        return datetime.datetime.fromisoformat(value).date()
+    except ValueError as error:
+        where = f"entry {number} of dates" if path is None else f"line {number} of {path}"
+        raise ValueError(f"{where} is {value!r}; give dates such as 2024-05-01") from error
+
+
 def class_numbers(labels: Labels) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Class numbers ``(n,)`` and the names of the classes, none where labels are numbers.
 
@@ -243,7 +276,7 @@ def images_of_data(data: Data) -> Images:
     return fetch
 
 
-_SHOWN = ("labels", "class_names", "texts", "images", "ids", "numbers")
+_SHOWN = ("labels", "class_names", "texts", "images", "ids", "dates", "numbers")
 
 
 def with_extras(samples: Samples, extras: Extras, part: PartOf | None = None) -> Samples:
@@ -269,6 +302,8 @@ def with_extras(samples: Samples, extras: Extras, part: PartOf | None = None) ->
         given |= _images(extras.images, samples, part)
     if extras.ids is not None:
         given["ids"] = part.of(text_list(extras.ids))
+    if extras.dates is not None:
+        given["dates"] = part.of(days(extras.dates))
     had = {key: getattr(samples, key) for key in _SHOWN}
     return Samples(features=samples.features, kind=samples.kind, **(had | given))
 

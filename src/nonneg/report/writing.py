@@ -1,101 +1,30 @@
 """The writing of an atlas: measured, named and packed into one HTML file that opens offline."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nonneg import io as files
 from nonneg import metrics
-from nonneg.estimators.description import telling_words
 from nonneg.metrics.figures import BECAUSE, MIN_ACTIVE, Figure
 from nonneg.metrics.results import IntArray
 from nonneg.report import contents
 from nonneg.report.atlas_data import Atlas
 from nonneg.report.captions import ShownCaptions
-from nonneg.report.feature_facts import FeatureFacts, feature_facts
+from nonneg.report.feature_facts import FeatureFacts, feature_facts, over_time
 from nonneg.report.headline import CLASS_KEYS, as_table, headline
 from nonneg.report.page import packed_array, page
-from nonneg.report.samples import Samples, random_draw
-
-# Classes are added to a name until they cover this share of the strongest samples.
-_COVERED = 0.6
-_MOST_CLASSES = 3
-_N_STRONGEST = 20
-
-
-def class_mixes(
-    top: IntArray, labels: IntArray, *, n_strongest: int = _N_STRONGEST
-) -> list[list[tuple[int, float]]]:
-    """The classes of each feature's strongest samples with their shares, commonest first.
-
-    Args:
-        top: Numbers of the strongest samples, then -1 ``(d, n_top)``.
-        labels: Of the samples that ``top`` numbers ``(n,)``.
-        n_strongest: How many of them count.
-
-    Example:
-        >>> class_mixes(np.array([[0, 1, 2, -1]]), np.array([7, 4, 7]))
-        [[(7, 0.6666666666666666), (4, 0.3333333333333333)]]
-    """
-    mixes = []
-    for numbers in top[:, :n_strongest]:
-        on = numbers[numbers >= 0]
-        classes, counts = np.unique(labels[on], return_counts=True)
-        order = np.argsort(-counts, kind="stable")
-        mixes.append([(int(classes[i]), float(counts[i] / len(on))) for i in order])
-    return mixes
-
-
-def names_by_class(
-    mixes: Sequence[Sequence[tuple[int, float]]], class_names: Sequence[str]
-) -> list[str]:
-    """A name for each feature: its commonest classes, as many as make up most of its samples.
-
-    Example:
-        >>> mixes = [[(0, 0.9), (1, 0.1)], [(1, 0.5), (0, 0.3)], []]
-        >>> names_by_class(mixes, ["cat", "dog"])
-        ['cat', 'dog / cat', '']
-    """
-    names = []
-    for mix in mixes:
-        parts: list[str] = []
-        covered = 0.0
-        for number, share in mix[:_MOST_CLASSES]:
-            if covered >= _COVERED:
-                break
-            parts.append(str(class_names[number]))
-            covered += share
-        names.append(" / ".join(parts))
-    return names
-
-
-def names_by_words(
-    top: IntArray,
-    texts: Sequence[str],
-    *,
-    beside: IntArray | None = None,
-    text_of: IntArray | None = None,
-) -> list[str]:
-    """A name for each feature: the words that set its 20 strongest texts apart.
-
-    Args:
-        top: Numbers of each feature's strongest texts, then -1 ``(d, n_top)``.
-        texts: Where they hold no words at all, names are empty.
-        beside: The strongest samples of another kind, as in :func:`telling_words`.
-        text_of: For each text the number of its sample of that kind, or -1.
-
-    Example:
-        >>> texts = ["a red car", "a fast car", "a red apple", "an apple pie"]
-        >>> names_by_words(np.array([[0, 1], [2, 3], [-1, -1]]), texts)
-        ['car', 'apple', '']
-    """
-    if beside is not None:
-        beside = beside[:, :_N_STRONGEST]
-    found = telling_words(top[:, :_N_STRONGEST], texts, beside=beside, text_of=text_of)
-    return [", ".join(words) for words in found]
+from nonneg.report.samples import Samples, random_draw, rows_of
+from nonneg.report.wording import (
+    class_mixes,
+    names_by_class,
+    names_by_words,
+    word_facts,
+    words_table,
+)
 
 
 def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
@@ -112,11 +41,7 @@ def notes(atlas: Atlas, content: Mapping[str, Any]) -> list[str]:
             f"{side['n']:,} of {len(samples):,} {samples.kind}s are shown, drawn at random; "
             "statistics are from all of them."
         )
-    if side["kept_a_row"] is not None:
-        said.append(
-            f"The features are dense: the page keeps the {side['kept_a_row']} strongest of each "
-            "sample, so that cosines between samples are cut short; statistics are from all."
-        )
+    said += _of_room(side)
     if content["signed"] or content.get("against", {}).get("signed"):
         who = atlas.method if content["signed"] else atlas.against_method
         said.append(
@@ -150,6 +75,22 @@ def _of_few_samples(content: Mapping[str, Any]) -> list[str]:
         for method, cell in row["cells"].items()
         if cell["value"] is None
     ]
+
+
+def _of_room(side: Mapping[str, Any]) -> list[str]:
+    """What is cut so that the page stays small."""
+    said = []
+    if side["kept_a_row"] is not None:
+        said.append(
+            f"The features are dense: the page keeps the {side['kept_a_row']} strongest of each "
+            "sample, so that cosines between samples are cut short; statistics are from all."
+        )
+    if side["cut_at"] is not None:
+        said.append(
+            f"Texts are cut after {side['cut_at']:,} characters, so that the page stays small; "
+            "words are counted in whole texts."
+        )
+    return said
 
 
 def _of_captions(atlas: Atlas, side: Mapping[str, Any]) -> list[str]:
@@ -213,6 +154,8 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
     samples, method = atlas.samples, atlas.method
     shown = random_draw(len(samples), max_samples, seed)
     facts = feature_facts(samples.features, shown=shown, labels=samples.classes)
+    company = contents.Company.of(samples.features, facts)
+    some = rows_of(samples.features, shown)
     rank = metrics.effective_rank(samples.features)
     known = atlas.run_info.figures
     own = headline(
@@ -238,13 +181,20 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         "signed": facts.signed,
         "min_active": MIN_ACTIVE,
         "class_names": [] if samples.classes is None else list(samples.class_names),
-        "sides": [contents.side(samples, shown)],
+        "sides": [contents.side(samples, shown, places=company.sample_places(some))],
         "features": contents.feature_table(facts, _names(atlas, shown, facts, captions)),
-        "space": contents.space(samples.features, facts, rank, {method: atlas.run_info.selection}),
+        "words": _words(samples, shown, facts, captions),
+        "space": contents.space(
+            samples.features, facts, company, rank, {method: atlas.run_info.selection}
+        ),
+        "tree": company.tree(),
+        "time": None,
         "training": contents.training_charts(atlas.run_info.training),
         "sepin": contents.per_feature(atlas.sepin),
         "monosemanticity": None,
     }
+    if samples.dates is not None:
+        content["time"] = contents.time_table(over_time(samples.features, samples.dates))
     if atlas.reference is not None:
         alike = metrics.monosemanticity(samples.features, atlas.reference)
         content["monosemanticity"] = contents.per_feature(alike.per_feature)
@@ -265,8 +215,15 @@ def atlas_content(atlas: Atlas, *, max_samples: int, seed: int) -> dict[str, Any
         content["sides"].append(contents.side(captions.samples, captions.shown, captions.place))
         figures[method] |= captions.figures(facts.n_active)
     content["figures"] = as_table(figures, samples.kind)
+    content["key"] = _key(content)
     content["notes"] = [*atlas.run_info.notes, *notes(atlas, content)]
     return content
+
+
+def _key(content: Mapping[str, Any]) -> str:
+    """What tells these features from others, so that a browser keeps changes apart."""
+    parts = (content["n_samples"], content["features"]["names"], content["features"]["expected"])
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _names(
@@ -274,13 +231,12 @@ def _names(
 ) -> list[str]:
     """The given names, else by words where there are texts, else by classes, else none."""
     if atlas.names is not None:
-        return list(atlas.names)
+        if all(atlas.names):
+            return list(atlas.names)
+        suggested = _names(replace(atlas, names=None), shown, facts, captions)
+        return [name or other for name, other in zip(atlas.names, suggested, strict=True)]
     if captions is not None and captions.samples.texts is not None:
-        texts = [captions.samples.texts[i] for i in captions.shown]
-        top = captions.facts.top
-        if captions.place is None:
-            return names_by_words(top, texts)
-        return names_by_words(top, texts, beside=facts.top, text_of=captions.place)
+        return captions.names(facts)
     return _names_of(atlas.samples, shown, facts)
 
 
@@ -297,6 +253,17 @@ def _names_by_class(samples: Samples, shown: IntArray, facts: FeatureFacts) -> l
         return [""] * len(facts.top)
     mixes = class_mixes(facts.top, samples.classes[shown])
     return names_by_class(mixes, samples.class_names)
+
+
+def _words(
+    samples: Samples, shown: IntArray, facts: FeatureFacts, captions: ShownCaptions | None
+) -> dict[str, Any] | None:
+    """The telling words of each feature, of the captions where these have the texts."""
+    if captions is not None:
+        samples, shown, facts = captions.samples, captions.shown, captions.facts
+    if samples.texts is None:
+        return None
+    return words_table(word_facts(samples.features, samples.texts, top=facts.top, shown=shown))
 
 
 def _against(atlas: Atlas, shown: IntArray) -> dict[str, Any]:

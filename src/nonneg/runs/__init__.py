@@ -16,6 +16,7 @@ from nonneg.runs.experiment import (
 )
 from nonneg.runs.fitting import FittedRun, fit_run
 from nonneg.runs.record import RunRecord, is_fitted, read_run, run_data, run_encoder
+from nonneg.runs.text_fits import text_files
 from nonneg.runs.vector_fits import VectorExperiment, VectorFiles, vector_experiment
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "run_data",
     "run_encoder",
     "run_experiment",
+    "text_files",
     "training_data",
     "vector_experiment",
 ]

@@ -17,7 +17,10 @@ from nonneg.encoder import Encoded
 from nonneg.evaluation.sections import other_size
 from nonneg.evaluation.subject import encoded_together
 from nonneg.inference import chosen_device
-from nonneg.runs.record import is_fitted, run_encoder
+from nonneg.runs.record import is_fitted, read_run, run_encoder
+from nonneg.runs.text_fits import are_texts, embedded_table
+from nonneg.runs.vector_fits import VectorFiles
+from nonneg.training.run_folder import RUN_FILE
 
 # Of a part of the vectors or of their features: 4 million numbers, 16 MB.
 _PART_ENTRIES = 1 << 22
@@ -44,6 +47,8 @@ def embed_run(
     out: str | Path,
     split: str | None = None,
     column: str | None = None,
+    text: str | None = None,
+    encoder: str | Path | None = None,
     hidden: bool = False,
     batch_size: int = 512,
     data_dir: str | Path | None = None,
@@ -52,15 +57,19 @@ def embed_run(
 ) -> Embedded:
     """Write the features of a data set as an npz file, with labels where they exist.
 
-    Vectors of a fitted run are read and written part by part, whatever their number.
+    Vectors of a fitted run are read and written part by part, whatever their number. Texts are
+    embedded first, by the encoder that the run was fitted with.
 
     Args:
         run: A run folder, or any folder with an encoder.
-        source: The name of a data set, an npy, npz or parquet file, or a folder of images.
+        source: The name of a data set, an npy, npz or parquet file, a table of texts, or a folder
+            of images.
         out: The npz file.
         split: ``"train"`` or ``"test"`` (``"val"`` is the same). By default test for named sets,
             train for a folder that has both, else all there is.
         column: For fitted runs: the array of an npz file, the column of a parquet file.
+        text: For runs fitted to texts: the column of the texts; None for that of the run.
+        encoder: For runs fitted to texts: where their encoder lies now; None for where it lay.
         hidden: Whether to write the backbone's output too; trained runs only.
         batch_size: Samples at once.
         data_dir: Where named data sets lie.
@@ -80,7 +89,12 @@ def embed_run(
                 f"{run} was fitted to vectors and reads files of vectors only; {source} is {what}, "
                 f"give a {KINDS} file"
             )
-        vectors = read_vectors(source, column=column)
+        if are_texts(source, text):
+            if not writes:  # one process embeds
+                return Embedded(out, 0, 0, is_sparse=False, note=None)
+            vectors = _embedded(run, source, text, encoder, watch)
+        else:
+            vectors = read_vectors(source, column=column)
         n_samples, others = len(vectors), _beside(vectors)
         parts = _fitted_features(run, vectors, watch) if writes else iter(())
     else:
@@ -93,6 +107,15 @@ def embed_run(
     first = next(parts)
     is_sparse = write_feature_parts(out, chain([first], parts), n_samples, **others)
     return Embedded(out, n_samples, first.shape[1], is_sparse=is_sparse, note=note)
+
+
+def _embedded(
+    run: Path, table: str, text: str | None, encoder: str | Path | None, watch: Watch
+) -> VectorData:
+    """The vectors of texts, by the encoder of the run."""
+    known = read_run(run).fit if (run / RUN_FILE).exists() else None
+    files = VectorFiles(vectors="") if known is None else known.data
+    return embedded_table(files, table, run=run, text=text, encoder=encoder, watch=watch)
 
 
 def _encoded(

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from nonneg import metrics
 from nonneg.data.dataset import Data, permutation
 from nonneg.evaluation.readability import why_too_few
+from nonneg.io import write_bytes
 from nonneg.metrics.figures import MIN_ACTIVE, figure_kind
 from nonneg.metrics.inputs import FeatureLike
-from nonneg.runs.record import is_fitted
+from nonneg.runs.record import is_fitted, read_run, run_data
+from nonneg.runs.text_fits import name_features, rows_of_texts
 from nonneg.runs.vector_fits import VectorExperiment, check_pairs, learnt_from, vector_sets
 from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from nonneg.estimators.ncl import NCL
 
 
+FEATURES_FILE = "features.csv"
 _MOST_MEASURED = 5000
 
 
@@ -90,10 +93,12 @@ def fit_run(
                 ncl.fit(given.vectors, given.y, graph=given.graph, index_pairs=given.index_pairs)
             seconds = round(time.perf_counter() - began, 3)
             features = _some_features(ncl, train if test is None else test)
+            nameless = name_features(ncl, train)
         folder.write_history(_history(ncl, n_train, seconds))
         ncl.save(folder.path)
     warned = (f"warning: {warning.message}" for warning in said)
     notes = (*given.notes, *warned, *_note_on_purity(experiment, test, features))
+    notes += () if nameless is None else (nameless,)
     return FittedRun(
         folder.path,
         ncl,
@@ -104,6 +109,15 @@ def fit_run(
         seconds=seconds,
         notes=notes,
     )
+
+
+def write_features_table(run: FittedRun) -> Path:
+    """Write ``features.csv`` of a run on texts, see :meth:`nonneg.NCL.features_table`."""
+    _, shown = run_data(read_run(run.folder), split="all")
+    path = run.folder / FEATURES_FILE
+    table: Any = run.ncl.features_table(*rows_of_texts(shown))
+    write_bytes(path, table.to_csv().encode())
+    return path
 
 
 @contextmanager

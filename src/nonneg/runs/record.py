@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nonneg import data
-from nonneg.data.dataset import Data, Subset, permutation, subset
+from nonneg.data.dataset import Data, Subset, permutation, subset, whole_of
 from nonneg.data.folder import has_split
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
 from nonneg.io import digest_of_file, read_json
 from nonneg.runs.experiment import DataSettings, Experiment, file_digest, load_split, method
+from nonneg.runs.text_fits import are_texts, embedded_table
 from nonneg.runs.vector_fits import VectorExperiment, vector_sets
 from nonneg.settings import Settings
 from nonneg.training.run_folder import REMEDY, RUN_FILE, read_record, what_counts
@@ -189,8 +190,8 @@ def run_data(
         run: Trained or fitted.
         source: Other data: a file of test samples, beside which the run's own training set stays,
             or a set with both splits.
-        split: ``"test"``, ``"held-out"`` for samples that were kept out of training, or
-            ``"train"`` for those that were not.
+        split: ``"test"``, ``"held-out"`` for samples that were kept out of training, ``"train"``
+            for those that were not, or of fitted runs ``"all"``: at most 50,000, drawn once.
         data_dir: Where data sets lie.
 
     Raises:
@@ -198,6 +199,8 @@ def run_data(
     """
     if run.fit is not None:
         return _of_vectors(run, run.fit, source, split)
+    if split == "all":
+        raise ValueError(f"{run.folder} was not fitted to vectors; its data is test or train")
     experiment = run.experiment
     if source is not None:
         return _of_source(run, source, split, data_dir)
@@ -273,10 +276,15 @@ def _of_vectors(
     files.check_unchanged()
     train, test = vector_sets(files)
     if source is not None:
-        other = files.model_copy(update={"test": source, "test_labels": None})
-        whole, test = vector_sets(other)
+        given = embedded_table(files, source, run=run.folder) if are_texts(source) else None
+        other = {"test": None if are_texts(source) else source, "test_labels": None}
+        whole, test = vector_sets(files.model_copy(update=other), given)
         # Classes are numbered anew over both; what was kept out of the fit stays out.
-        train = subset(whole, train.indices) if isinstance(train, Subset) else whole
+        train = subset(whole_of(whole), train.indices) if isinstance(train, Subset) else whole
+    elif split == "all":
+        test = whole_of(train)
+        if len(test) > _MOST_VECTORS:
+            test = subset(test, permutation(len(test), seed=0)[:_MOST_VECTORS].sort().values)
     if test is None and split == "test":
         raise ValueError(
             f"{run.folder} was fitted to all its vectors; name others to measure on with --data"

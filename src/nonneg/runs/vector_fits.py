@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 from scipy import sparse
 
 from nonneg.data.arrays import DAMAGED, check_is_file, npy_array, numbered, read_labels
 from nonneg.data.checking import check_labels
-from nonneg.data.dataset import Data, Subset, split_off
+from nonneg.data.dataset import Data, Subset, split_off, whole_of
+from nonneg.data.text_table import TABLE_KINDS, TextTable, read_table
 from nonneg.data.vectors import KINDS, VectorData, read_vectors
 from nonneg.io import digest_of_file
 from nonneg.settings import Settings, with_overrides
+from nonneg.texts import EncoderFacts
 
 # Arguments of the estimator that do not change what it learns.
 _MACHINE = ("device", "sparse_output", "verbose")
@@ -27,6 +30,33 @@ _FILES = {
     "graph": ".npz",
     "index_pairs": ".npy",
 }
+
+
+class TextFile(Settings):
+    """The table of texts that the vectors of a run are of, and what embedded them."""
+
+    table: str
+    """Its absolute path."""
+    digest: str
+    """SHA-256 of it."""
+    text: str | None = None
+    """The column of the texts; absent for a file with one per line."""
+    label: str | None = None
+    """That of their labels, if any."""
+    date: str | None = None
+    """That of their dates, if any."""
+    encoder: EncoderFacts | None = None
+    """Absent where the vectors were given, and nothing is known of their encoder."""
+
+    @classmethod
+    def at(cls, table: str | Path, **given: Any) -> Self:  # noqa: ANN401
+        """The table of a command line: its absolute path, with its digest."""
+        path = Path(table).expanduser().resolve()
+        return cls(table=str(path), digest=digest_of_file(path), **given)
+
+    def read_texts(self) -> TextTable:
+        """The table itself."""
+        return read_table(self.table, text=self.text, label=self.label, date=self.date)
 
 
 class VectorFiles(Settings):
@@ -48,6 +78,8 @@ class VectorFiles(Settings):
     """Which samples belong together, as a sparse matrix."""
     index_pairs: str | None = None
     """Which samples belong together, as pairs of their numbers."""
+    texts: TextFile | None = None
+    """What the vectors are of, row by row, where these are texts."""
     digests: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of each file, so that a run is never measured on changed files."""
 
@@ -65,8 +97,16 @@ class VectorFiles(Settings):
 
     def check_unchanged(self) -> None:
         """Raise an error for the first file that is missing or has changed."""
-        for key, digest in self.digests.items():
-            path = _whole(getattr(self, key), key)
+        if self.texts is not None and not Path(self.vectors).is_file():
+            raise FileNotFoundError(
+                f"the vectors of {self.texts.table} are gone ({self.vectors}); give the nonneg fit "
+                "command of this run again, which makes them anew"
+            )
+        known = {_whole(getattr(self, key), key): digest for key, digest in self.digests.items()}
+        if self.texts is not None:
+            check_is_file(Path(self.texts.table), TABLE_KINDS)
+            known[Path(self.texts.table)] = self.texts.digest
+        for path, digest in known.items():
             if digest_of_file(path) != digest:
                 raise ValueError(
                     f"{path} has changed since the run was fitted to it; fit again, or name other "
@@ -167,17 +207,26 @@ class LearntFrom(NamedTuple):
     """What was left out, one sentence each."""
 
 
-def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
+def vector_sets(files: VectorFiles, test: VectorData | None = None) -> tuple[Data, Data | None]:
     """The training set and the test set; None where nothing was held out.
 
     Without a test file, a fixed random share of the vectors, at most 10,000, is kept out of the
-    first set.
+    first set; empty texts are kept out of it too.
+
+    Args:
+        files: Where they lie.
+        test: Takes the place of what they say of test vectors.
 
     Raises:
         ValueError: If files do not fit each other, or hold entries that are not numbers.
     """
     whole = read_vectors(files.vectors, column=files.column)
-    test = read_vectors(files.test, column=files.column) if files.test else None
+    is_empty = None
+    if files.texts is not None:
+        table = files.texts.read_texts()
+        whole, is_empty = of_texts(whole, table), table.is_empty
+    if test is None and files.test:
+        test = read_vectors(files.test, column=files.column)
     _check_finite(files, whole, test)
     if test is not None and test.sample_shape != whole.sample_shape:
         raise ValueError(
@@ -190,7 +239,41 @@ def vector_sets(files: VectorFiles) -> tuple[Data, Data | None]:
     n_kept_out = min(round(files.test_share * len(whole)), MOST_KEPT_OUT)
     if test is not None:
         n_kept_out = 0
-    return split_off(whole, n_kept_out) if n_kept_out else (whole, test)
+    train, kept_out = split_off(whole, n_kept_out) if n_kept_out else (whole, test)
+    return _without(train, is_empty), kept_out
+
+
+def of_texts(vectors: VectorData, table: TextTable) -> VectorData:
+    """Vectors with what a table says of their texts; those of empty texts are rows of zeros.
+
+    Raises:
+        ValueError: There are more or fewer vectors than texts.
+    """
+    if len(vectors) != len(table):
+        raise ValueError(
+            f"{vectors.name} has {len(vectors):,} rows for the {len(table):,} texts of "
+            f"{table.path}; give one vector per text, in the same order"
+        )
+    rows = vectors.vectors
+    if table.is_empty.any():
+        is_sparse: bool = sparse.issparse(rows)
+        if is_sparse:
+            kept = (~table.is_empty).astype(rows.dtype)
+            rows = sparse.csr_array(sparse.diags_array(kept) @ rows)
+        else:
+            rows[table.is_empty] = 0  # of a mapped file, in memory only
+    labels, names = vectors.labels, vectors.class_names
+    if table.labels is not None:
+        labels, names = table.labels, table.class_names
+    return VectorData(rows, labels, table.path.name, names, table.texts, table.dates)
+
+
+def _without(train: Data, is_empty: NDArray[np.bool_] | None) -> Data:
+    """The training set without the samples that have no text."""
+    if is_empty is None or not is_empty.any():
+        return train
+    rows = train.indices.numpy() if isinstance(train, Subset) else np.arange(len(train))
+    return Subset(whole_of(train), torch.from_numpy(rows[~is_empty[rows]]))
 
 
 def check_pairs(pairs: str, files: VectorFiles, train: Data) -> None:
@@ -223,7 +306,7 @@ def learnt_from(files: VectorFiles, train: Data) -> LearntFrom:
         files: Where graph and index pairs lie.
         train: The first of :func:`vector_sets`; a part of a file is copied into memory.
     """
-    whole = train.data if isinstance(train, Subset) else train
+    whole = whole_of(train)
     assert isinstance(whole, VectorData)
     rows = train.indices.numpy() if isinstance(train, Subset) else None
     graph, index_pairs, notes = None, None, []
@@ -241,6 +324,7 @@ def learnt_from(files: VectorFiles, train: Data) -> LearntFrom:
             notes.append(_note_on_left_out("pairs", n_pairs - len(index_pairs), n_pairs))
     vectors = whole.vectors if rows is None else whole.vectors[rows]
     labels = None if train.labels is None else train.labels.numpy()
+    notes.append(_note_on_empty(files))
     return LearntFrom(vectors, labels, graph, index_pairs, tuple(filter(None, notes)))
 
 
@@ -320,6 +404,15 @@ def _pairs_among(pairs: NDArray[Any], rows: NDArray[Any], n_samples: int) -> NDA
     place[rows] = np.arange(len(rows))
     found: NDArray[np.int64] = place[pairs]
     return found[(found >= 0).all(axis=1)]
+
+
+def _note_on_empty(files: VectorFiles) -> str:
+    if files.texts is None:
+        return ""
+    table = files.texts.read_texts()
+    n = int(table.is_empty.sum())
+    verb = "is" if n == 1 else "are"
+    return f"{n:,} of {len(table):,} texts {verb} empty: kept, with no feature on" if n else ""
 
 
 def _note_on_left_out(what: str, n: int, of: int) -> str:

@@ -239,6 +239,11 @@ class RunFolder:
                 "resume=True) or choose another folder"
             )
 
+    def check_free(self) -> None:
+        """Raise an error if the folder holds something else than a run; for long work before it."""
+        if not (self.path / RUN_FILE).exists():
+            self._check_empty()
+
     def write_history(self, history: list[dict[str, Any]]) -> None:
         """Write one JSON object per line, the whole file at once."""
         lines = "".join(json.dumps(record) + "\n" for record in history)

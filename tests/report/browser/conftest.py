@@ -133,6 +133,49 @@ def texts(tmp_path_factory):
     return path
 
 
+TOPICS = (
+    "the kettle boils strong black tea",
+    "a late train left the old station",
+    "rain and wind cross the green hills",
+    "the choir sings a slow winter song",
+    "fresh bread and butter for breakfast",
+    "the goalkeeper saved a second penalty",
+    "new taxes divide the city council",
+    "a telescope found a faint red star",
+)
+
+
+def letters_atlas(n=240, seed=0):
+    """Texts on eight topics with labels and dates; the first topic fades, the second one rises."""
+    rng = np.random.default_rng(seed)
+    topic = np.arange(n) % len(TOPICS)
+    day = np.sort(rng.integers(0, 700, size=n))
+    topic[(topic < 2) & (day > 350)] = 1
+    topic[(topic < 2) & (day <= 350)] = 0
+    features = np.zeros((n, 12))
+    features[np.arange(n), topic] = rng.uniform(0.5, 1, size=n)
+    features[np.arange(n), (topic + 1) % 8] = rng.uniform(0, 0.4, size=n)
+    features[:, 8:11] = rng.random((n, 3)) * (rng.random((n, 3)) < 0.1)
+    texts = [f"{TOPICS[t]} {i}" for i, t in enumerate(topic)]
+    texts[8] = f"{HOSTILE} {texts[8]}"
+    samples = Samples(
+        features=features,
+        texts=texts,
+        labels=topic // 2,
+        class_names=["home", "outside", "evening", HOSTILE],
+        dates=np.datetime64("2023-01-01") + day,
+    )
+    return Atlas(samples=samples, title="Letters")
+
+
+@pytest.fixture(scope="session")
+def letters(tmp_path_factory):
+    """Texts with labels and dates."""
+    path = tmp_path_factory.mktemp("atlas") / "letters.html"
+    write_atlas(path, letters_atlas())
+    return path
+
+
 @pytest.fixture(scope="session")
 def pairs(world, tmp_path_factory):
     """Images with two captions each, one of them hostile; feature 43 is on for one caption only."""

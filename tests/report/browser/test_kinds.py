@@ -21,7 +21,7 @@ def test_hostile_texts_are_shown_as_text(visit, texts):
 def test_texts_without_labels_are_named_by_words_and_found(visit, texts):
     page = visit(texts, "features")
     names = page.locator(".card h3 a").all_text_contents()
-    assert sorted(name.split(",")[0] for name in names) == ["apple", "engine", "river"]
+    assert sorted(name.split()[0] for name in names) == ["apple", "engine", "river"]
     assert page.get_by_label("Class", exact=True).count() == 0
     go(page, "samples?find=id-17")
     until(page, "document.querySelectorAll('.gallery .tile').length === 1")

@@ -105,17 +105,18 @@ function niceTicks(low, high, n = 4) {
 
 /**
  * Lines through points, told apart by colour, dashes and their names at the end.
- * `lines` is [{name, points: [[x, y]], marker}], `levels` is [{name, y}].
+ * `lines` is [{name, points: [[x, y]], band: [[x, low, high]]}], `levels` is [{name, y}].
  */
 function lineChart(
   lines,
-  { width = 380, height = 220, label, xLabel, levels = [], logX = false, zero = false },
+  { width = 380, height = 220, label, xLabel, levels = [], logX = false, zero = false, xText = count },
 ) {
   const longest = Math.max(...[...lines, ...levels].map(({ name }) => name.length));
   const [left, right, top, bottom] = [46, 14 + 6.8 * longest, 12, 34];
   const points = lines.flatMap((line) => line.points);
   const xs = points.map(([x]) => (logX ? Math.log10(x) : x));
-  const ys = points.map(([, y]) => y).concat(levels.map((level) => level.y));
+  const bands = lines.flatMap((line) => line.band || []).flatMap(([, low, high]) => [low, high]);
+  const ys = points.map(([, y]) => y).concat(levels.map((level) => level.y), bands);
   let [x0, x1] = [Math.min(...xs), Math.max(...xs)];
   let [y0, y1] = [Math.min(...ys, zero ? 0 : Infinity), Math.max(...ys)];
   if (x0 === x1) [x0, x1] = [x0 - 0.5, x1 + 0.5];
@@ -135,7 +136,7 @@ function lineChart(
     : niceTicks(x0, x1).filter(Number.isInteger);
   for (const t of xTicks) {
     parts.push(
-      svg("text", { x: px(t), y: height - 17, class: "tick", "text-anchor": "middle" }, count(t)),
+      svg("text", { x: px(t), y: height - 17, class: "tick", "text-anchor": "middle" }, xText(t)),
     );
   }
   const middle = left + (width - left - right) / 2;
@@ -153,6 +154,11 @@ function lineChart(
     .sort((a, b) => a.y - b.y);
   for (const { line, number, y } of ends) {
     const colour = COLOURS[number % COLOURS.length];
+    if (line.band) {
+      const edge = (side) => line.band.map((point) => `${px(point[0])} ${py(point[side])}`);
+      const around = [...edge(2), ...edge(1).reverse()];
+      parts.push(svg("path", { d: `M${around.join("L")}z`, class: "band-area" }));
+    }
     const d = line.points.map(
       ([x, v], at) => `${at ? "L" : "M"}${px(x).toFixed(1)} ${py(v).toFixed(1)}`,
     );

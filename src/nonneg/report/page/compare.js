@@ -24,7 +24,8 @@ function shuffled(numbers, seed) {
 /** For each method the numbers of its alive features in the order asked for. */
 function comparedOrder(key) {
   return [against, features].map((those, number) => {
-    const alive = Array.from(those.n_active.keys()).filter((f) => those.n_active[f] > 0);
+    const isThere = those === features ? isListed : (f) => those.n_active[f] > 0;
+    const alive = Array.from(those.n_active.keys()).filter(isThere);
     if (key === "random") return shuffled(alive, 7 + number);
     const values = those[key];
     const score = (f) => (Number.isNaN(values[f]) ? -1 : values[f]);
@@ -35,7 +36,7 @@ function comparedOrder(key) {
 function comparedCell(those, feature, isLinked) {
   if (feature === undefined) return el("div", { class: "side" });
   const purity = those.purity[feature];
-  const name = those.names[feature] || `feature ${feature}`;
+  const name = isLinked ? featureName(feature) : those.names[feature] || `feature ${feature}`;
   const facts = [];
   if (hasLabels)
     facts.push(Number.isNaN(purity) ? "too few active" : `purity ${purity.toFixed(2)}`);

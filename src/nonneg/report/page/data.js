@@ -43,11 +43,39 @@ function table(values) {
   return Object.fromEntries(Object.entries(values).map(unpack));
 }
 
+/** Rows with some features put into others, by the root of the sum of squares, or left out (-1). */
+function mergedRows({ starts, columns, values }, target) {
+  const n = starts.length - 1;
+  const made = { starts: new Int32Array(n + 1), columns: [], values: [] };
+  for (let i = 0; i < n; i++) {
+    const sums = new Map();
+    for (let at = starts[i]; at < starts[i + 1]; at++) {
+      const to = target[columns[at]];
+      if (to < 0) continue;
+      // A feature that stays alone keeps its sign.
+      sums.set(to, sums.has(to) ? Math.hypot(sums.get(to), values[at]) : values[at]);
+    }
+    for (const [to, value] of sums) {
+      made.columns.push(to);
+      made.values.push(Math.min(SCALE, Math.round(value)));
+    }
+    made.starts[i + 1] = made.columns.length;
+  }
+  return { ...made, columns: Uint16Array.from(made.columns), values: Int16Array.from(made.values) };
+}
+
 /** Samples of one kind: sparse rows of activations, read by sample or by feature. */
 class Side {
   constructor(values, route) {
     Object.assign(this, table(values));
+    this.given = { starts: this.starts, columns: this.columns, values: this.values };
     this.route = route;
+  }
+
+  /** Put each feature's activations into another's, or away (-1); null brings back what was given. */
+  put(target) {
+    this.transposed = null;
+    Object.assign(this, target ? mergedRows(this.given, target) : this.given);
   }
 
   /** Active features of sample i, strongest first: [{feature, value}]. */
@@ -132,6 +160,7 @@ function deadWords(feature) {
 }
 
 const featureName = (feature) =>
+  changes.rename.get(feature) ||
   features.names[feature] || (isDead(feature) ? "dead" : `feature ${feature}`);
 
 /** The cosine of sample i of `here` with every sample of `there`. */

@@ -48,7 +48,7 @@ function certainty(those, feature) {
 }
 
 /** Samples of one kind from each band of activation; `those` is what is known of the features. */
-function spreadRows(side, those, feature) {
+function spreadRows(side, those, feature, finder) {
   const bands = certainty(those, feature);
   const highest = those.highest[feature];
   const perBand = those.spread.shape[2];
@@ -73,21 +73,27 @@ function spreadRows(side, those, feature) {
           el("small", {}, plural(n, side.kind)),
           share,
         ),
-        gallery(side, numbers, { mark: !side.image_sheets, size: captionTop ? 64 : undefined }),
+        gallery(side, numbers, {
+          mark: !side.image_sheets,
+          size: captionTop ? 64 : undefined,
+          finder,
+        }),
       );
     })
     .reverse();
 }
 
 function partnerList(feature) {
-  const numbers = row(space.partners, feature);
-  if (!numbers.length)
+  const known = row(space.partner_cosines, feature, false);
+  const company = [...row(space.partners, feature)]
+    .map((other, at) => ({ other, cosine: known[at] }))
+    .filter(({ other }) => isListed(other));
+  if (!company.length)
     return el("p", { class: "quiet" }, "No other feature fires for its samples.");
-  const cosines = row(space.partner_cosines, feature, false);
   return el(
     "ul",
     { class: "rows partners" },
-    [...numbers].map((other, at) =>
+    company.map(({ other, cosine }) =>
       el(
         "li",
         {},
@@ -98,8 +104,8 @@ function partnerList(feature) {
           el("span", { class: "number" }, `#${other}`),
         ),
         strip(samples, row(features.top, other), samples.image_sheets ? 6 : 1, 32),
-        meter(cosines[at]),
-        el("span", { class: "value" }, cosines[at].toFixed(2)),
+        meter(cosine),
+        el("span", { class: "value" }, cosine.toFixed(2)),
       ),
     ),
   );
@@ -118,29 +124,31 @@ function seedPart(feature) {
   );
 }
 
-function exceptionsPart(feature) {
+function exceptionsPart(feature, finder) {
   if (!hasLabels) return null;
   const main = className(features.main_class[feature]);
   return section(
     "Its strongest exceptions",
     `Where it is surest of itself and the class is not ${main}.`,
-    gallery(samples, row(features.exceptions, feature)),
+    gallery(samples, row(features.exceptions, feature), { finder }),
   );
 }
 
-function captionPart(feature) {
+function captionPart(feature, finder) {
   if (!captionTop || !captionTop.n_active[feature]) return null;
   return section(
     "Its strongest captions",
     null,
     gallery(captions, row(captionTop.top, feature).slice(0, 12), {
       strengths: row(captionTop.top_strength, feature, false),
+      finder,
     }),
   );
 }
 
 function around(feature) {
-  const order = lastOrder && lastOrder.includes(feature) ? lastOrder : sorted("expected");
+  const order =
+    lastOrder && lastOrder.includes(feature) ? lastOrder : sorted("expected").filter(isListed);
   const at = order.indexOf(feature);
   const to = (other, words) =>
     other === undefined
@@ -158,6 +166,27 @@ function around(feature) {
   );
 }
 
+const mapLink = (feature) =>
+  el("p", {}, el("a", { href: `#/map?feature=${feature}` }, `All its ${samples.kind}s on the map →`));
+
+/** A feature that was merged or hidden: what was done, and what the page can tell of it. */
+function changedFeature(feature) {
+  if (!isListed(feature)) return [changedWords(feature)];
+  const { numbers, strengths } = strongest(feature);
+  const finder = wordFinder(feature);
+  return [
+    changedWords(feature),
+    featureTools(feature),
+    wordPart(feature),
+    section(
+      `Its strongest ${samples.kind}s`,
+      null,
+      gallery(samples, numbers, { strengths, finder }),
+      mapLink(feature),
+    ),
+  ];
+}
+
 function showFeature(feature) {
   if (!(feature >= 0 && feature < content.n_features))
     return notFound(`There is no feature ${feature}.`);
@@ -173,12 +202,15 @@ function showFeature(feature) {
   ];
   if (isDead(feature))
     return [head, el("p", {}, `This feature is dead. ${deadWords(feature)}`), captionPart(feature)];
+  if (!isListed(feature) || isMerged(feature)) return [head, changedFeature(feature)];
   const top = row(features.top, feature);
   const strengths = row(features.top_strength, feature, false);
+  const finder = wordFinder(feature);
   const big = { width: 320, height: 90, low: "0", high: decimal(features.highest[feature]) };
   const main = className(features.main_class[feature]);
   return [
     head,
+    featureTools(feature),
     el(
       "div",
       { class: "split" },
@@ -197,11 +229,17 @@ function showFeature(feature) {
         hasLabels ? mixBar(classMix(feature), 4) : null,
       ),
     ),
+    wordPart(feature),
     el(
       "div",
       { class: captions ? "pairwise" : "" },
-      section(`Its strongest ${samples.kind}s`, null, gallery(samples, top, { strengths })),
-      captionPart(feature),
+      section(
+        `Its strongest ${samples.kind}s`,
+        null,
+        gallery(samples, top, { strengths, finder }),
+        mapLink(feature),
+      ),
+      captionPart(feature, finder),
     ),
     section(
       "Over its whole range",
@@ -209,11 +247,14 @@ function showFeature(feature) {
       el(
         "div",
         { class: captionTop ? "pairwise" : "" },
-        el("div", { class: "bands" }, spreadRows(samples, features, feature)),
-        captionTop ? el("div", { class: "bands" }, spreadRows(captions, captionTop, feature)) : null,
+        el("div", { class: "bands" }, spreadRows(samples, features, feature, finder)),
+        captionTop
+          ? el("div", { class: "bands" }, spreadRows(captions, captionTop, feature, finder))
+          : null,
       ),
     ),
-    exceptionsPart(feature),
+    exceptionsPart(feature, finder),
+    timePart(feature),
     section(
       "Features that fire with it",
       `By the cosine of the two features over all ${samples.kind}s.`,

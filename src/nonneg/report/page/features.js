@@ -37,6 +37,7 @@ function featureCard(feature, key = null) {
     {},
     el("a", { href, class: "cover" }, featureName(feature)),
     el("span", { class: "number" }, `#${feature}`),
+    isListed(feature) ? pickBox(feature) : null,
   );
   if (isDead(feature)) {
     return el(
@@ -47,7 +48,7 @@ function featureCard(feature, key = null) {
       captionTop ? strip(captions, row(captionTop.top, feature), 2) : null,
     );
   }
-  const top = row(features.top, feature);
+  const top = strongest(feature).numbers;
   return el(
     "article",
     { class: "card" },
@@ -64,6 +65,9 @@ function featureCard(feature, key = null) {
   );
 }
 
+const stateOf = (feature) =>
+  isDead(feature) ? "dead" : isListed(feature) ? "alive" : "changed";
+
 /** Features that pass the filters, in order. */
 function chosenFeatures(query) {
   const key = query.get("sort") || "expected";
@@ -71,7 +75,7 @@ function chosenFeatures(query) {
   const wanted = query.get("class");
   const text = (query.get("find") || "").trim().toLowerCase();
   return sorted(key, query.get("order") === "up").filter((feature) => {
-    if (state !== "all" && isDead(feature) !== (state === "dead")) return false;
+    if (state !== "all" && stateOf(feature) !== state) return false;
     if (wanted !== null && features.main_class[feature] !== Number(wanted)) return false;
     if (!text) return true;
     return (
@@ -106,6 +110,7 @@ function showFeatures(query) {
     location.hash = changedHref("features", query, changes);
   };
   const dead = features.n_active.filter((n) => n === 0).length;
+  const away = sorted("number").filter((feature) => stateOf(feature) === "changed").length;
   const classes = [...new Set(features.main_class)].filter((c) => c >= 0).sort((a, b) => a - b);
   const bar = el(
     "div",
@@ -136,7 +141,8 @@ function showFeatures(query) {
     choice(
       "State",
       [
-        ["alive", `alive (${count(content.n_features - dead)})`],
+        ["alive", `alive (${count(content.n_features - dead - away)})`],
+        ...(away ? [["changed", `hidden or merged (${count(away)})`]] : []),
         ["dead", `dead (${count(dead)})`],
         ["all", "all"],
       ],
@@ -162,6 +168,7 @@ function showFeatures(query) {
     el("h1", {}, "Features"),
     bar,
     el("p", { class: "legend" }, words.join(" ")),
+    pickedBar(),
     results,
   ];
 }

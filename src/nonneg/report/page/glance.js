@@ -87,7 +87,7 @@ function figureTable() {
 }
 
 function firstFeatures() {
-  const alive = sorted("expected").filter((feature) => !isDead(feature));
+  const alive = sorted("expected").filter(isListed);
   const cards = alive.slice(0, 8).map((feature) => featureCard(feature));
   if (!cards.length) return el("p", { class: "quiet" }, `No feature is active for any ${samples.kind}.`);
   return el("div", { class: "cards" }, cards);

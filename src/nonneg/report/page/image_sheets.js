@@ -48,9 +48,9 @@ function spoken(side, number, strength) {
 }
 
 /** What can be seen of a sample, without a link. */
-function look(side, number, size) {
+function look(side, number, size, finder = null) {
   if (side.image_sheets) return thumbnail(side, number, size);
-  if (side.texts) return el("span", { class: "words" }, side.texts[number]);
+  if (side.texts) return el("span", { class: "words" }, markedText(side.texts[number], finder));
   return el("span", { class: "chip" }, side.called(number));
 }
 
@@ -58,7 +58,11 @@ function look(side, number, size) {
 const tileSize = (side) => (side.image_sheets && side.image_sheets.width > 48 ? 80 : 56);
 
 /** A sample as a link. `mark` adds its label and strength below an image, or beside a text. */
-function tile(side, number, { size = tileSize(side), strength = null, mark = true, href = null } = {}) {
+function tile(
+  side,
+  number,
+  { size = tileSize(side), strength = null, mark = true, href = null, finder = null } = {},
+) {
   const label = side.label(number);
   const isImage = Boolean(side.image_sheets);
   const notes = [];
@@ -72,15 +76,19 @@ function tile(side, number, { size = tileSize(side), strength = null, mark = tru
       title: isImage && side.texts ? side.texts[number] : null,
       "aria-label": spoken(side, number, strength),
     },
-    look(side, number, size),
+    look(side, number, size, finder),
     notes.length ? el("span", { class: "notes" }, notes) : null,
   );
 }
 
 /** Many samples: images side by side, texts one below the other. */
-function gallery(side, numbers, { strengths = null, size = tileSize(side), mark = true } = {}) {
+function gallery(
+  side,
+  numbers,
+  { strengths = null, size = tileSize(side), mark = true, finder = null } = {},
+) {
   const tiles = [...numbers].map((number, at) =>
-    tile(side, number, { size, mark, strength: strengths ? strengths[at] : null }),
+    tile(side, number, { size, mark, finder, strength: strengths ? strengths[at] : null }),
   );
   if (!tiles.length) return el("p", { class: "quiet" }, "None.");
   return el("div", { class: side.image_sheets ? "gallery" : "gallery texts" }, tiles);

@@ -2,11 +2,15 @@
 
 const PARTS = [
   ["#/", "At a glance", true],
+  ["#/map", "Map", true],
   ["#/features", "Features", true],
+  ["#/groups", "Groups", tree.features.length > 2],
   ["#/samples", "Samples", true],
+  ["#/time", "Over time", time !== null],
   ["#/compare", "Compare", against !== null],
   ["#/space", "Space", true],
   ["#/training", "Training", content.training.length > 0],
+  ["#/changes", "Changes", true],
 ].filter(([, , exists]) => exists);
 
 const scrolls = new Map(); // where each step of the history was left
@@ -33,7 +37,11 @@ function view(path, query) {
   const [part, ...rest] = path.split("/");
   const numbers = rest.map(Number);
   if (part === "") return showGlance();
+  if (part === "map") return showDocuments(query);
   if (part === "features") return showFeatures(query);
+  if (part === "groups" && tree.features.length > 2) return showGroups();
+  if (part === "time" && time) return showTime();
+  if (part === "changes") return showChanges();
   if (part === "feature") return showFeature(numbers[0]);
   if (part === "samples") return showSamples(query);
   if (part === "sample" || part === "caption") return showSample(...addressed(part, numbers[0]));
@@ -64,7 +72,12 @@ function show(event) {
   const nav = document.querySelector("header.top nav");
   nav.replaceChildren(
     ...PARTS.map(([href, words]) =>
-      el("a", { href, "aria-current": href === `#/${partOf(path)}` ? "page" : null }, words),
+      el(
+        "a",
+        { href, "aria-current": href === `#/${partOf(path)}` ? "page" : null },
+        words,
+        href === "#/changes" && nChanges() ? el("span", { class: "badge" }, count(nChanges())) : null,
+      ),
     ),
   );
   const heading = main.querySelector("h1");
@@ -117,6 +130,7 @@ function start() {
     const text = event.target.elements.find.value.trim();
     location.hash = text ? `#/samples?find=${encodeURIComponent(text)}` : "#/samples";
   });
+  startChanges();
   addEventListener("hashchange", show);
   addEventListener("scroll", () => scrolls.set(step, scrollY), { passive: true });
   show();

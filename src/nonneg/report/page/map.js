@@ -17,11 +17,9 @@ function placedNames(places, width, height) {
 
 function featureMap() {
   if (!space.map.length) return el("p", { class: "quiet" }, "No feature is alive.");
-  const places = [...space.map].map((feature, at) => ({
-    feature,
-    x: space.places[2 * at],
-    y: space.places[2 * at + 1],
-  }));
+  const places = [...space.map]
+    .map((feature, at) => ({ feature, x: space.places[2 * at], y: space.places[2 * at + 1] }))
+    .filter(({ feature }) => isListed(feature));
   const plane = el("div", { class: "plane" });
   const frame = el(
     "div",

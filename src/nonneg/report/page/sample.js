@@ -12,7 +12,7 @@ function featureRow(feature, value, highest, beside) {
       featureName(feature),
       el("span", { class: "number" }, `#${feature}`),
     ),
-    samples.image_sheets ? strip(samples, row(features.top, feature), 5, 28) : null,
+    samples.image_sheets ? strip(samples, strongest(feature).numbers, 5, 28) : null,
     meter(value, highest),
     el("span", { class: "value" }, value.toFixed(3)),
     beside,

@@ -33,7 +33,7 @@ function sideResults(side, query) {
 function sampleResults(query) {
   const text = (query.get("find") || "").trim().toLowerCase();
   const named = text
-    ? sorted("expected").filter((f) => !isDead(f) && featureName(f).toLowerCase().includes(text))
+    ? sorted("expected").filter((f) => isListed(f) && featureName(f).toLowerCase().includes(text))
     : [];
   return el(
     "div",
