@@ -1,16 +1,14 @@
 """Fitted features as a ``SparseEncoder`` of sentence-transformers, made of its own modules only."""
 
-from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from nonneg.interchange.folding import FoldedHead, Layer, folded_head
+from nonneg.interchange.folding import FoldedHead, Layer
 
 if TYPE_CHECKING:
-    from nonneg.estimators.ncl import NCL
+    pass
 
 NAMES_FILE = "feature_names.json"
 

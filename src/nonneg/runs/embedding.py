@@ -1,6 +1,6 @@
 """The features of any data by the encoder of a run, written to a file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -40,73 +40,107 @@ class Embedded:
     """What a reader of the features should know; None for nothing."""
 
 
+@dataclass(frozen=True)
+class RunFeatures:
+    """The features of a data set by a run, part by part."""
+
+    parts: Iterator[NDArray[np.float32]]
+    """Some rows each, dense ``(rows, n_features)``; to be gone through once."""
+    n_samples: int
+    samples: Data
+    """What the features are of, with labels and texts where there are any."""
+    hidden: NDArray[np.float32] | None = None
+    """The backbone's output of a trained run ``(n, h)``."""
+    note: str | None = None
+    """What a reader of the features should know; None for nothing."""
+
+    @property
+    def texts(self) -> Sequence[str] | None:
+        """What the samples are, where they are texts."""
+        return self.samples.texts if isinstance(self.samples, VectorData) else None
+
+
 def embed_run(
     run: str | Path,
     source: str,
     *,
     out: str | Path,
+    hidden: bool = False,
+    writes: bool = True,
+    **chosen: Any,  # noqa: ANN401
+) -> Embedded:
+    """Write the features of a data set as an npz file, with labels where they exist.
+
+    Args:
+        run: A run folder, or any folder with an encoder.
+        source: See :func:`run_features`.
+        out: The npz file.
+        hidden: Whether to write the backbone's output too; trained runs only.
+        writes: False in all but the first of several processes, which all have to call this.
+        chosen: The other arguments of :func:`run_features`.
+    """
+    run, out = Path(run), Path(out)
+    if hidden and is_fitted(run):
+        raise ValueError(f"{run} was fitted to vectors: leave out --hidden")
+    if not writes and is_fitted(run):  # one process embeds
+        return Embedded(out, 0, 0, is_sparse=False, note=None)
+    found = run_features(run, source, **chosen)
+    if not writes:
+        return Embedded(out, found.n_samples, 0, is_sparse=False, note=found.note)
+    others = _beside(found.samples) | ({"hidden": found.hidden} if hidden else {})
+    first = next(found.parts)
+    is_sparse = write_feature_parts(out, chain([first], found.parts), found.n_samples, **others)
+    return Embedded(out, found.n_samples, first.shape[1], is_sparse=is_sparse, note=found.note)
+
+
+def run_features(
+    run: str | Path,
+    source: str,
+    *,
     split: str | None = None,
     column: str | None = None,
     text: str | None = None,
     encoder: str | Path | None = None,
-    hidden: bool = False,
     batch_size: int = 512,
     data_dir: str | Path | None = None,
-    writes: bool = True,
     watch: Watch = lambda n_done, n_samples: None,
-) -> Embedded:
-    """Write the features of a data set as an npz file, with labels where they exist.
+) -> RunFeatures:
+    """The features of a data set by the encoder of a run.
 
-    Vectors of a fitted run are read and written part by part, whatever their number. Texts are
+    Vectors of a fitted run are read and encoded part by part, whatever their number. Texts are
     embedded first, by the encoder that the run was fitted with.
 
     Args:
         run: A run folder, or any folder with an encoder.
         source: The name of a data set, an npy, npz or parquet file, a table of texts, or a folder
             of images.
-        out: The npz file.
         split: ``"train"`` or ``"test"`` (``"val"`` is the same). By default test for named sets,
             train for a folder that has both, else all there is.
         column: For fitted runs: the array of an npz file, the column of a parquet file.
         text: For runs fitted to texts: the column of the texts; None for that of the run.
         encoder: For runs fitted to texts: where their encoder lies now; None for where it lay.
-        hidden: Whether to write the backbone's output too; trained runs only.
         batch_size: Samples at once.
         data_dir: Where named data sets lie.
-        writes: False in all but the first of several processes, which all have to call this.
         watch: Called with the number of samples that are done, and with that of all.
     """
-    run, out = Path(run), Path(out)
-    note = None
-    if is_fitted(run):
-        if hidden or split:
-            raise ValueError(
-                f"{run} was fitted to vectors: leave out {'--hidden' if hidden else '--split'}"
-            )
-        if not Path(source).is_file() and (source in data.names() or Path(source).is_dir()):
-            what = "a data set" if source in data.names() else "a folder"
-            raise ValueError(
-                f"{run} was fitted to vectors and reads files of vectors only; {source} is {what}, "
-                f"give a {KINDS} file"
-            )
-        if are_texts(source, text):
-            if not writes:  # one process embeds
-                return Embedded(out, 0, 0, is_sparse=False, note=None)
-            vectors = _embedded(run, source, text, encoder, watch)
-        else:
-            vectors = read_vectors(source, column=column)
-        n_samples, others = len(vectors), _beside(vectors)
-        parts = _fitted_features(run, vectors, watch) if writes else iter(())
-    else:
+    run = Path(run)
+    if not is_fitted(run):
         samples, encoded, note = _encoded(run, source, split, data_dir, batch_size, watch)
-        n_samples = len(samples)
-        others = _beside(samples) | ({"hidden": encoded.hidden.numpy()} if hidden else {})
         parts = iter([encoded.features.numpy()])
-    if not writes:
-        return Embedded(out, n_samples, 0, is_sparse=False, note=note)
-    first = next(parts)
-    is_sparse = write_feature_parts(out, chain([first], parts), n_samples, **others)
-    return Embedded(out, n_samples, first.shape[1], is_sparse=is_sparse, note=note)
+        return RunFeatures(parts, len(samples), samples, encoded.hidden.numpy(), note)
+    if split:
+        raise ValueError(f"{run} was fitted to vectors: leave out --split")
+    if not Path(source).is_file() and (source in data.names() or Path(source).is_dir()):
+        what = "a data set" if source in data.names() else "a folder"
+        raise ValueError(
+            f"{run} was fitted to vectors and reads files of vectors only; {source} is {what}, "
+            f"give a {KINDS} file"
+        )
+    if are_texts(source, text):
+        vectors = _embedded(run, source, text, encoder, watch)
+    else:
+        vectors = read_vectors(source, column=column)
+    return RunFeatures(_fitted_features(run, vectors, watch), len(vectors), vectors)
 
 
 def _embedded(

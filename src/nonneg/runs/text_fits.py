@@ -99,13 +99,36 @@ def embedded_table(
     Raises:
         ValueError: The run was not fitted to texts, or the encoder is unknown or has changed.
     """
+    model = run_text_encoder(files.texts, run=run, encoder=encoder)
     known = files.texts
+    assert known is not None
+    found = _with_known_columns(table, text or known.text, known)
+    path, _ = cached_vectors(found.texts, model, _beside(run), watch=watch)
+    return of_texts(read_vectors(path), found)
+
+
+def run_text_encoder(
+    known: TextFile | None,
+    *,
+    run: Path,
+    encoder: Any = None,  # noqa: ANN401
+) -> TextEncoder:
+    """The encoder that embedded the texts of a run.
+
+    Args:
+        known: What the run knows of its texts; None where it was not fitted to any.
+        run: The folder of the run.
+        encoder: Where the model lies now, if not where it lay.
+
+    Raises:
+        ValueError: The run was not fitted to texts, or the encoder is unknown or has changed.
+    """
     if known is None or known.encoder is None:
         why = (
             "was not fitted to texts" if known is None else "does not know what embedded its texts"
         )
         raise ValueError(
-            f"{run} {why}; embed {table} by the model of the run's vectors, and give the vectors"
+            f"{run} {why}; embed them by the model of the run's vectors, and give the vectors"
         )
     facts = known.encoder
     model = TextEncoder(facts.name if encoder is None else encoder)
@@ -114,9 +137,7 @@ def embedded_table(
             f"{model.name} is not the model that embedded the texts of {run}, or has changed; give "
             f"the model whose digest begins with {str(facts.digest)[:12]}"
         )
-    found = _with_known_columns(table, text or known.text, known)
-    path, _ = cached_vectors(found.texts, model, _beside(run), watch=watch)
-    return of_texts(read_vectors(path), found)
+    return model
 
 
 def _with_known_columns(table: str | Path, text: str | None, known: TextFile) -> TextTable:

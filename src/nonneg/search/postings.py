@@ -146,10 +146,10 @@ def _compiled() -> Callable[..., None] | None:
     return compiled
 
 
-def _search(  # noqa: C901, ANN202
-    starts, samples, values, table, mask, n_samples,  # noqa: ANN001
-    query_starts, features, weights, numbers, cosines,  # noqa: ANN001
-):  # fmt: skip
+def _search(
+    starts: Any, samples: Any, values: Any, table: Any, mask: Any, n_samples: int,  # noqa: ANN401
+    query_starts: Any, features: Any, weights: Any, numbers: Any, cosines: Any,  # noqa: ANN401
+) -> None:  # fmt: skip
     """Fill numbers and cosines ``(n_queries, k)``: plain loops, which numba compiles."""
     k = numbers.shape[1]
     scores = np.zeros(n_samples, dtype=np.float32)

@@ -77,9 +77,7 @@ class SparseIndex:
         self._places: tuple[Ids, IntArray] | None = None  # sorted ids and where they stand
 
     @classmethod
-    def of(
-        cls, Z: FeatureLike, ids: ArrayLike | None = None, *, dtype: str = "float32"
-    ) -> Self:
+    def of(cls, Z: FeatureLike, ids: ArrayLike | None = None, *, dtype: str = "float32") -> Self:
         """The index of some samples.
 
         Args:
@@ -167,7 +165,7 @@ class SparseIndex:
             cosines = np.pad(cosines, ((0, 0), (0, missing)))
         return Hits(self._ids_of(numbers), cosines)
 
-    def explain(self, z: FeatureLike, id: int | str, names: Sequence[str] = ()) -> Explanation:  # noqa: A002
+    def explain(self, z: FeatureLike, id: int | str, names: Sequence[str] = ()) -> Explanation:
         """The features that a query and a sample share; contributions add up to the cosine.
 
         Args:
@@ -175,7 +173,9 @@ class SparseIndex:
             id: Of the sample.
             names: Of the features; may be empty.
         """
-        row = z if getattr(z, "ndim", 0) == 2 or sparse.issparse(z) else np.atleast_2d(np.asarray(z))
+        row = (
+            z if getattr(z, "ndim", 0) == 2 or sparse.issparse(z) else np.atleast_2d(np.asarray(z))
+        )
         query = self._unit_rows(row, "z")
         if query.shape[0] != 1:
             raise ValueError(f"explain takes one query at a time, got {query.shape[0]}")
@@ -229,7 +229,9 @@ class SparseIndex:
                 for name in (*_POSTING_FILES, "ids")
             }
         except (KeyError, TypeError, ValueError, OSError) as error:
-            raise ValueError(f"{path} does not describe a whole index ({error}); {_REMEDY}") from error
+            raise ValueError(
+                f"{path} does not describe a whole index ({error}); {_REMEDY}"
+            ) from error
         ids = arrays.pop("ids")
         _check_arrays(path, index, arrays, ids, n)
         lists = Postings(**arrays, n_samples=n)
@@ -248,13 +250,14 @@ class SparseIndex:
             columns = sparse.csc_array((values, lists.samples, lists.starts), shape=shape)
             rows.append(sparse.csr_array(columns)[np.flatnonzero(part.is_there)])
             ids.append(part.ids[part.is_there])
-        whole = sparse.csr_array(sparse.vstack(rows, format="csr"))
+        whole: Any = sparse.vstack(rows, format="csr")
         lists = Postings.of(whole, _DTYPES[self.dtype])
         self._parts = [_Part(lists, np.concatenate(ids), np.ones(whole.shape[0], dtype=np.bool_))]
         self._places = None
 
     def _empty(self) -> _Part:
-        lists = Postings.of(sparse.csr_array((0, self.n_features), dtype=np.float32))
+        rows: Any = sparse.csr_array((0, self.n_features), dtype=np.float32)
+        lists = Postings.of(rows)
         return _Part(lists, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_))
 
     def _unit_rows(self, Z: FeatureLike, name: str) -> sparse.csr_array:
@@ -283,20 +286,24 @@ class SparseIndex:
         given = np.asarray(ids)
         if given.shape != (n,) or given.dtype.kind not in "iuU":
             raise ValueError(
-                f"ids has shape {given.shape} and type {given.dtype}; give one whole number or text "
-                f"for each of the {n} samples"
+                f"ids has shape {given.shape} and type {given.dtype}; give one whole number or "
+                f"text for each of the {n} samples"
             )
         if given.dtype.kind != "U":
             given = given.astype(np.int64)
             if (given < 0).any():
                 raise ValueError(f"ids are numbers from 0 on, or texts; got {given.min()}")
         if any(known.dtype.kind != given.dtype.kind for known in there):
-            raise ValueError("ids of one index are all numbers or all texts; give such as are there")
+            raise ValueError(
+                "ids of one index are all numbers or all texts; give such as are there"
+            )
         if len(np.unique(given)) < n:
             raise ValueError("ids holds one twice; give each sample its own")
         here, _ = self._sorted_places()
         if len(here) and (known := np.isin(given, here)).any():
-            raise ValueError(f"id {given[known][0].item()!r} is in the index already; remove it first")
+            raise ValueError(
+                f"id {given[known][0].item()!r} is in the index already; remove it first"
+            )
         return given
 
     def _sorted_places(self) -> tuple[Ids, IntArray]:

@@ -1,0 +1,84 @@
+"""A fitted run as one function: vectors or texts in, sparse features out."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from nonneg.runs.record import is_fitted, model_digest, read_run
+from nonneg.runs.text_fits import run_text_encoder
+from nonneg.texts import TextEncoder, embed
+from nonneg.training.run_folder import RUN_FILE
+
+if TYPE_CHECKING:
+    pass
+
+
+class RunModel:
+    """The estimator of a run folder, and the encoder of its texts where it has one.
+
+    Args:
+        folder: Of ``nonneg fit``, or what ``NCL.save`` wrote.
+        encoder: Where the encoder of texts lies now; None for where it lay. It is loaded when the
+            first text comes.
+
+    Raises:
+        ValueError: The folder holds no fitted ``NCL``.
+    """
+
+    def __init__(self, folder: str | Path, *, encoder: Any = None) -> None:  # noqa: ANN401
+        # Imported on use: scikit-learn takes a third of the time of all imports.
+        from nonneg.estimators.ncl import NCL
+
+        self.folder, self._encoder = Path(folder), encoder
+        if not is_fitted(self.folder):
+            raise ValueError(
+                f"{folder} holds no fitted estimator; give a folder of nonneg fit, or of NCL.save"
+            )
+        # The device of the fit may not exist here.
+        self.ncl: NCL = NCL.load(self.folder).set_params(sparse_output=True, device="auto")
+        self.digest = model_digest(self.folder)
+        """SHA-256 of the weights and of what was curated: what an index belongs to."""
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the features."""
+        return int(self.ncl.encoder_.n_features)
+
+    @property
+    def n_inputs(self) -> int:
+        """Numbers per vector."""
+        return int(self.ncl.n_features_in_)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features, one each; numbered where none was given."""
+        return tuple(map(str, self.ncl.get_feature_names_out()))
+
+    @cached_property
+    def text_encoder(self) -> TextEncoder:
+        """What embeds texts.
+
+        Raises:
+            ValueError: The run was not fitted to texts, or the encoder has changed.
+        """
+        known = read_run(self.folder).fit if (self.folder / RUN_FILE).exists() else None
+        texts = None if known is None else known.data.texts
+        return run_text_encoder(texts, run=self.folder, encoder=self._encoder)
+
+    def of_vectors(self, X: ArrayLike) -> sparse.csr_array:
+        """Features of vectors ``(n, n_inputs)``: float32 ``(n, n_features)``."""
+        found: Any = self.ncl.transform(X)
+        return sparse.csr_array(found)
+
+    def of_texts(self, texts: Sequence[str]) -> sparse.csr_array:
+        """Features of texts, float32 ``(n, n_features)``; an empty text has none."""
+        told = [place for place, text in enumerate(texts) if text.strip()]
+        vectors = np.zeros((len(texts), self.n_inputs), dtype=np.float32)
+        if told:
+            vectors[told] = embed([texts[place] for place in told], self.text_encoder)
+        return self.of_vectors(vectors)
