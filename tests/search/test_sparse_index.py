@@ -168,7 +168,7 @@ class TestRefusals:
         with pytest.raises(FileNotFoundError, match=r"index.json is missing"):
             SparseIndex.load(tmp_path)
 
-    @pytest.mark.parametrize("name", ["starts", "samples", "values", "ids"])
+    @pytest.mark.parametrize("name", ["starts", "places", "values", "ids"])
     def test_damaged_files(self, tmp_path, name):
         SparseIndex.of(ROWS).save(tmp_path / "i")
         path = next((tmp_path / "i").glob(f"part-*/{name}.npy"))
