@@ -15,9 +15,11 @@ COMMANDS = (
     "embed",
     "evaluate",
     "fit",
+    "index",
     "presets",
     "report",
     "reproduce",
+    "search",
     "theory",
     "train",
 )
