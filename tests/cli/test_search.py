@@ -13,6 +13,7 @@ from word_sums import KINDS, TEXTS, WordSums, installed, write_model
 import nonneg as library
 from nonneg.io import write_json
 from nonneg.runs import RunSearch, index_run, search_run
+from nonneg.search import idf_weights
 
 QUICK = ["--set", "max_steps=60", "--set", "n_components=32", "--set", "max_active=4"]
 
@@ -114,6 +115,17 @@ def test_a_label_narrows_the_search(place):
     found = search_run(place / "run", TEXTS[5], k=len(TEXTS), label=KINDS[5]).samples
     assert [s.id for s in found] == [s.id for s in whole if s.label == KINDS[5]]
     assert found
+
+
+def test_rare_features_may_count_more(nonneg, place, tmp_path):
+    ended = nonneg("index", "run", "reviews.csv", "--idf", "--out", tmp_path / "i", cwd=place)
+    assert ended.returncode == 0, ended.stderr
+    Z = library.NCL.load(place / "run").transform(np.load(place / "x.npy"))
+    weighted = RunSearch(place / "run", tmp_path / "i")
+    np.testing.assert_allclose(weighted.index.weights, idf_weights(Z), rtol=1e-5)
+    found = search_run(place / "run", TEXTS[5], index=tmp_path / "i")
+    for sample in found.samples:
+        assert sum(s.contribution for s in sample.why.shared) == pytest.approx(sample.cosine)
 
 
 def test_a_query_without_features_finds_nothing(nonneg, place):

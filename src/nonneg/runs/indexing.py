@@ -17,6 +17,7 @@ from nonneg.data.vectors import parquet_file
 from nonneg.io import read_json, replaced
 from nonneg.runs.embedding import run_features
 from nonneg.runs.record import model_digest
+from nonneg.search.ranking import idf_weights
 from nonneg.search.sparse_index import BESIDE, INDEX_FILE, SparseIndex, check_index_folder
 from nonneg.training.run_folder import locked
 
@@ -53,6 +54,7 @@ def index_run(
     out: str | Path | None = None,
     ids: str | None = None,
     dtype: str = "float32",
+    idf: bool = False,
     watch: Callable[[int, int], None] = lambda n_done, n_samples: None,
     **chosen: Any,  # noqa: ANN401
 ) -> IndexedRun:
@@ -66,6 +68,8 @@ def index_run(
         ids: The column of a table of texts, or of a parquet file, that says what samples are
             called; None for their row numbers.
         dtype: ``"float32"``, or ``"float16"`` for values of half the size.
+        idf: Whether features count the more the rarer they are; see
+            :func:`nonneg.search.idf_weights`.
         watch: Called with the number of samples that are done, and with that of all.
         chosen: ``split``, ``column``, ``text``, ``encoder``, ``batch_size``, ``data_dir``.
 
@@ -82,7 +86,8 @@ def index_run(
         found = run_features(run, source, watch=watch, **chosen)
         parts = [sparse.csr_array(part) for part in found.parts]
         rows: Any = sparse.vstack(parts, format="csr")
-        index = SparseIndex.of(rows, names, dtype=dtype)
+        weights = idf_weights(rows) if idf else None
+        index = SparseIndex.of(rows, names, dtype=dtype, weights=weights)
         index.about = {"run": digest, "source": str(source), "ids": ids}
         try:
             index.about |= _write_beside(out, found.samples, found.texts, names)
