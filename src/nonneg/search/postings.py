@@ -26,7 +26,8 @@ from nonneg.rows import unit_rows
 
 BLOCK = 1 << 16
 # Values of 16 bits are whole steps of 1 / 65,535: between 0 and 1 these are finer than the steps of
-# floating point, with which a tenth of the ten nearest among a million rows were others; with these 1 in 200.
+# floating point, with which one in ten of the ten nearest among a million rows was another; with
+# these it is one in 200.
 STEPS = (1 << 16) - 1
 Values = NDArray[np.float32] | NDArray[np.uint16]
 _FILES = ("starts", "places", "values")
