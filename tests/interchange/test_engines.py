@@ -137,9 +137,9 @@ def test_negative_features(tmp_path):
 
 
 def test_half_a_character_leaves_nothing(tmp_path):
-    broken = lambda start, stop: [
-        {"text": "ok" if n != 102 else "\ud800"} for n in range(start, stop)
-    ]
+    def broken(start, stop):
+        return [{"text": "\ud800" if number == 102 else "ok"} for number in range(start, stop)]
+
     with pytest.raises(ValueError, match="the text of sample 102 holds half a character"):
         write(tmp_path / "out", "qdrant", payload=broken)
     assert list(tmp_path.iterdir()) == []

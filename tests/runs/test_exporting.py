@@ -101,7 +101,7 @@ def test_vectors_of_an_unknown_encoder(place, vectors, tmp_path):
 def test_points_are_the_run_s_features(place, tmp_path):
     done = export_run(place / "run", "jsonl", source=str(place / "t.csv"), out=tmp_path / "points")
     embed_run(place / "run", str(place / "t.csv"), out=tmp_path / "z.npz")
-    Z, others = read_features(tmp_path / "z.npz")
+    Z, _ = read_features(tmp_path / "z.npz")
     Z = Z.toarray() if not isinstance(Z, np.ndarray) else Z
     assert done.summary == (f"240 points of {Z.shape[1]} features in 1 file: {tmp_path / 'points'}")
     lines = (tmp_path / "points" / "points.jsonl").read_text().splitlines()

@@ -15,7 +15,7 @@ def export(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="What becomes points: a file of vectors or texts, a data set's name, a folder.",
         ),
     ] = None,

@@ -24,7 +24,6 @@ class _Features(nn.Module):
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        self.training = encoder.training
         self.encoder = encoder
 
     def forward(self, samples: Tensor) -> Tensor:
@@ -74,7 +73,7 @@ def _program(encoder: Encoder) -> Any:  # noqa: ANN401
     try:
         with _quiet():
             return torch.onnx.export(
-                _Features(encoder),
+                _Features(encoder).eval(),
                 (example,),
                 dynamo=True,
                 input_names=[INPUT],
