@@ -166,6 +166,8 @@ def test_points_of_images(tmp_path):
         ("both", "jsonl", {"source": "x.npy"}, "is a CrossNCL with an encoder for each side"),
         ("ncl", "jsonl", {"source": "t.csv"}, "was not fitted to texts; embed them by"),
         ("ncl", "jsonl", {"source": "{}/x.npy", "split": "test"}, "leave out --split"),
+        ("ncl", "jsonl", {"source": "{}/x.npy", "encoder": "m"}, "holds vectors: leave out --enc"),
+        ("both/x", "jsonl", {"source": "digits", "column": "m"}, "set: leave out --column"),
     ],
 )  # fmt: skip
 def test_refusals_leave_nothing(vectors, tmp_path, run, target, given, sentence):

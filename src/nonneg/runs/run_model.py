@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +13,6 @@ from nonneg.runs.record import is_fitted, model_digest, read_run
 from nonneg.runs.text_fits import run_text_encoder
 from nonneg.texts import TextEncoder, embed
 from nonneg.training.run_folder import RUN_FILE
-
-if TYPE_CHECKING:
-    pass
 
 
 class RunModel:
@@ -76,7 +73,19 @@ class RunModel:
         return sparse.csr_array(found)
 
     def of_texts(self, texts: Sequence[str]) -> sparse.csr_array:
-        """Features of texts, float32 ``(n, n_features)``; an empty text has none."""
+        """Features of texts, float32 ``(n, n_features)``; an empty text has none.
+
+        Raises:
+            TypeError: It is one text, or holds something else than texts.
+            ValueError: See :attr:`text_encoder`.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts is one text; give a list of texts, also of one")
+        for place, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"texts holds {type(text).__name__} in place {place}; give a text")
+        if not len(texts):
+            return sparse.csr_array((0, self.n_features), dtype=np.float32)
         told = [place for place, text in enumerate(texts) if text.strip()]
         vectors = np.zeros((len(texts), self.n_inputs), dtype=np.float32)
         if told:
