@@ -10,6 +10,7 @@ from nonneg import data
 from nonneg.data.dataset import Data, Subset, permutation, subset, whole_of
 from nonneg.data.folder import has_split
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
+from nonneg.interchange.checkpoints import IMPORT
 from nonneg.io import digest_of_file, read_json
 from nonneg.runs.experiment import DataSettings, Experiment, file_digest, load_split, method
 from nonneg.runs.text_fits import are_texts, embedded_table
@@ -56,9 +57,15 @@ class RunRecord:
         return "data" in self.settings
 
     @property
-    def seed(self) -> int:
-        """Of the run."""
-        return int(self.settings["seed"])
+    def origin(self) -> str:
+        """How a run that does not name its data came to be, in words."""
+        is_import = self.settings.get("task") == IMPORT
+        return "was imported" if is_import else "was trained from Python"
+
+    @property
+    def seed(self) -> int | None:
+        """Of the run; None for an imported checkpoint that does not say it."""
+        return self.settings.get("seed")
 
     @property
     def method(self) -> str:
@@ -112,7 +119,8 @@ def read_run(folder: str | Path) -> RunRecord:
     for group, key in _ALWAYS.items():
         if not isinstance(settings.get(group), dict) or key not in settings[group]:
             raise ValueError(f"{folder / RUN_FILE} lacks the setting {group}.{key}; {REMEDY}")
-    if not isinstance(settings.get("seed"), int):
+    is_import = settings.get("task") == IMPORT  # of a checkpoint that may not say its seed
+    if not isinstance(settings.get("seed"), int) and not is_import:
         raise ValueError(f"{folder / RUN_FILE} lacks the setting seed; {REMEDY}")
     return RunRecord(folder, settings, record.get("data_digest"))
 
@@ -173,10 +181,10 @@ TRANSFER_TARGETS = {
     "cifar10": "cifar100",
     "cifar100": "cifar10",
 }
-# The message for a run made by nonneg.train.
-_FROM_PYTHON = (
-    "was trained from Python and does not say on what data; name a set with both splits with "
-    "--data, or measure it in Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
+# The message for a run made by nonneg.train, or imported.
+_FROM_ELSEWHERE = (
+    "and does not say on what data; name a set with both splits with --data, or measure it in "
+    "Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
 )
 # Of vectors there may be millions: probes and rankings are made on a fixed draw of so many.
 _MOST_VECTORS = 50_000
@@ -210,7 +218,7 @@ def run_data(
     if source is not None:
         return _of_source(run, source, split, data_dir)
     if experiment is None:
-        raise ValueError(f"{run.folder} {_FROM_PYTHON}")
+        raise ValueError(f"{run.folder} {run.origin} {_FROM_ELSEWHERE}")
     run.check_unchanged(experiment.data)
     train = load_split(experiment.data, "train", data_dir)
     if split == "train":
@@ -234,7 +242,9 @@ def _of_source(
         train, test = _both_splits(source, data_dir)
         return train, train if split == "train" else test
     if experiment is None:
-        raise ValueError(f"{source} is a file of one set only; {run.folder} {_FROM_PYTHON}")
+        raise ValueError(
+            f"{source} is a file of one set only; {run.folder} {run.origin} {_FROM_ELSEWHERE}"
+        )
     run.check_unchanged(experiment.data)
     train = load_split(experiment.data, "train", data_dir)
     return train, _tested_instead(train, source)
