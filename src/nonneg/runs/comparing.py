@@ -176,7 +176,7 @@ class Group:
 
     name: str
     method: str
-    runs: dict[int | None, tuple[RunRecord, Figures]]
+    runs: dict[int, tuple[RunRecord, Figures]]
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def _evaluation(run: RunRecord, split: str) -> Evaluation:
 
 def _groups(runs: list[RunRecord], evaluations: list[Evaluation]) -> list[Group]:
     recipes: list[dict[str, Any]] = []
-    members: list[dict[int | None, tuple[RunRecord, Figures]]] = []
+    members: list[dict[int, tuple[RunRecord, Figures]]] = []
     for run, evaluation in zip(runs, evaluations, strict=True):
         recipe = _recipe(run)
         if recipe not in recipes:

@@ -63,9 +63,9 @@ class RunRecord:
         return "was imported" if is_import else "was trained from Python"
 
     @property
-    def seed(self) -> int | None:
-        """Of the run; None for an imported checkpoint that does not say it."""
-        return self.settings.get("seed")
+    def seed(self) -> int:
+        """Of the run; 0 for an imported checkpoint that does not say it."""
+        return int(self.settings.get("seed") or 0)
 
     @property
     def method(self) -> str:
