@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import pickle
 import zipfile
 
@@ -291,6 +292,22 @@ def test_torch_draws_on_as_before(checkpoint):
     assert torch.equal(torch.rand(2), expected)
 
 
+@pytest.mark.parametrize(
+    ("told", "loss", "seed"),
+    [
+        ({"method": "byol"}, {"name": "unknown"}, 5),
+        ({"method_kwargs": {"non_neg": None, "temperature": "hot"}}, {"name": "unknown"}, 5),
+        ({"method_kwargs": {"non_neg": None, "temperature": math.nan}}, {"name": "unknown"}, 5),
+        ({"seed": "5"}, {"name": "info_nce", "temperature": 0.2}, None),
+    ],
+)
+def test_only_what_is_told_is_recorded(checkpoint, tmp_path, told, loss, seed):
+    (checkpoint.parent / "args.json").write_text(json.dumps(SETTINGS | told))
+    import_checkpoint(checkpoint, tmp_path / "run")
+    run = read_run(tmp_path / "run")
+    assert (run.settings["loss"], run.settings["seed"]) == (loss, seed)
+
+
 # What is not said.
 
 
@@ -300,6 +317,8 @@ def test_torch_draws_on_as_before(checkpoint):
         ({"pixels": "none"}, None, "does not say which transform its features have: put args.json"),
         ({"nonnegative": "relu"}, None, "does not say what it learnt from, .* give --pixels cifar"),
         ({}, {"data": {"dataset": "custom"}}, "was trained on 'custom', .* give --pixels cifar10"),
+        ({}, {"data": {"dataset": ["cifar10"]}}, r"was trained on \['cifar10'\], .* give --pixels"),
+        ({}, {"data": None}, "does not say what it learnt from, .* give --pixels"),
         ({}, {"method_kwargs": {"non_neg": "non_neg"}}, "with non_neg 'non_neg'; give --nonneg"),
         ({}, {"method_kwargs": {"non_neg": [1]}}, r"with non_neg \[1\]; give --nonnegative"),
         ({"nonnegative": "reul"}, {}, "unknown transform 'reul'; nearest: .*relu"),

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from types import SimpleNamespace
+from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
@@ -94,10 +95,16 @@ class Hub:
         return str(folder)
 
 
+class NoConnectionError(Exception):
+    """What the client behind huggingface_hub raises."""
+
+
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     played = Hub(tmp_path / "cache")
     monkeypatch.setitem(sys.modules, "huggingface_hub", played)
+    errors = SimpleNamespace(HTTPError=NoConnectionError)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
     return played
 
 
@@ -250,13 +257,32 @@ def test_without_the_extra_its_command_is_named(ncl, no_hub):
             call()
 
 
-def test_a_failed_upload_is_one_sentence(ncl, hub, monkeypatch):
+@pytest.mark.parametrize("kind", [OSError, NoConnectionError])
+def test_a_failed_upload_is_one_sentence(ncl, hub, monkeypatch, kind):
     def refuse(**_):
-        raise OSError("403 Forbidden\n\nno rights")
+        raise kind("403 Forbidden\n\nno rights")
 
     monkeypatch.setattr(hub, "upload_folder", refuse)
     with pytest.raises(OSError, match=r"^cannot upload to me/a: 403 Forbidden$"):
         ncl.push_to_hub("me/a")
+
+
+def test_the_calls_are_those_that_huggingface_hub_has(ncl, tmp_path, monkeypatch):
+    real = pytest.importorskip("huggingface_hub")
+    ncl.save_pretrained(tmp_path / "there")
+    played = {
+        "create_repo": create_autospec(real.HfApi.create_repo),
+        "upload_folder": create_autospec(
+            real.HfApi.upload_folder, return_value=SimpleNamespace(commit_url="https://there")
+        ),
+    }
+    for name, function in played.items():
+        monkeypatch.setattr(real.HfApi, name, function)
+    fetch = create_autospec(real.snapshot_download, return_value=str(tmp_path / "there"))
+    monkeypatch.setattr(real, "snapshot_download", fetch)
+    assert ncl.push_to_hub("me/a", token="x", revision="main") == "https://there"
+    assert nonneg.NCL.from_pretrained("me/a").n_alive_ == ncl.n_alive_
+    assert fetch.call_count == played["upload_folder"].call_count == 1
 
 
 # What is in a folder already.

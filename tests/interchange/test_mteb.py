@@ -14,7 +14,6 @@ from scipy import sparse
 from nonneg.interchange import mteb_model
 from nonneg.interchange.mteb_model import MtebModel, SparseBackend, local_task
 
-
 # What mteb and scikit-learn say of their own tasks.
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore:{said}")

@@ -3,6 +3,7 @@
 All that a file says is checked against the network that it names before that is built.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -333,7 +334,7 @@ def _known_transform(name: str, otherwise: str) -> str:
 def _pixels(path: Path, checkpoint: _Checkpoint, chosen: str | None) -> Pixels | None:
     if chosen is None:
         is_there, chosen = _setting(checkpoint.told, "data", "dataset")
-        if not is_there or chosen not in PIXELS:
+        if not isinstance(chosen, str) or chosen not in PIXELS:
             said = f"was trained on {chosen!r}" if is_there else "does not say what it learnt from"
             raise ValueError(
                 f"{path} {said}, so that the scaling of pixels is unknown; give --pixels "
@@ -424,9 +425,10 @@ def _training(told: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
     seed = told.get("seed")
     is_known, temperature = _setting(told, "method_kwargs", "temperature")
     loss: dict[str, Any] = {"name": "unknown"}
-    if told.get("method") == "simclr" and is_known and isinstance(temperature, int | float):
+    is_number = isinstance(temperature, int | float) and math.isfinite(temperature)
+    if told.get("method") == "simclr" and is_known and is_number and temperature > 0:
         loss = {"name": "info_nce", "temperature": float(temperature)}
-    return loss, seed if isinstance(seed, int) else None
+    return loss, seed if type(seed) is int else None
 
 
 def _notes(checkpoint: _Checkpoint) -> tuple[str, ...]:

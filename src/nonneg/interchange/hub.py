@@ -113,7 +113,7 @@ def push_to_hub(
                 commit_message=message,
                 revision=revision,
             )
-        except OSError as error:  # theirs are of this kind too
+        except _failures() as error:
             raise OSError(f"cannot upload to {repo}: {_first_line(error)}") from error
     return str(commit.commit_url)
 
@@ -152,7 +152,7 @@ def _downloaded(kind: type[Any], repo: str, revision: str | None, token: str | b
             library_name="nonneg",
             library_version=version("nonneg"),
         )
-    except OSError as error:  # theirs are of this kind too
+    except _failures() as error:
         raise OSError(
             f"there is no folder {repo}, and it cannot be read from the hub: {_first_line(error)}"
         ) from error
@@ -221,6 +221,11 @@ def _huggingface_hub(what: str) -> Any:  # noqa: ANN401
             f"{what} needs huggingface_hub, which cannot be imported ({error}); install it with: "
             "pip install 'nonneg[hub]'"
         ) from error
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What goes wrong between here and the hub: its errors, and those of the connection."""
+    return OSError, import_module("huggingface_hub.errors").HTTPError
 
 
 def _first_line(error: Exception) -> str:
