@@ -22,10 +22,8 @@ from nonneg.head.projector import ProjectorSettings
 from nonneg.interchange.restricted_reader import check_tensors, read_restricted
 from nonneg.io import digest_of_file, read_json
 from nonneg.settings import nearest
-from nonneg.training.run_folder import RUN_FILE, RunFolder, locked
+from nonneg.training.run_folder import IMPORT, RUN_FILE, RunFolder, locked
 
-# The task of a run folder that holds a checkpoint.
-IMPORT = "import"
 # What solo-learn writes beside a checkpoint.
 SETTINGS_FILE = "args.json"
 # How solo-learn calls the backbone, and called it before 2022.

@@ -10,13 +10,12 @@ from nonneg import data
 from nonneg.data.dataset import Data, Subset, permutation, subset, whole_of
 from nonneg.data.folder import has_split
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, Encoder
-from nonneg.interchange.checkpoints import IMPORT
 from nonneg.io import digest_of_file, read_json
 from nonneg.runs.experiment import DataSettings, Experiment, file_digest, load_split, method
 from nonneg.runs.text_fits import are_texts, embedded_table
 from nonneg.runs.vector_fits import VectorExperiment, vector_sets
 from nonneg.settings import Settings
-from nonneg.training.run_folder import REMEDY, RUN_FILE, read_record, what_counts
+from nonneg.training.run_folder import IMPORT, REMEDY, RUN_FILE, read_record, what_counts
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 # What every run records, however it was made.
