@@ -69,8 +69,7 @@ def _check_archive(path: Path) -> None:
             "write it anew with torch.save"
         ) from error
     beside = sum(entry.file_size for entry in entries if "/data/" not in f"/{entry.filename}")
-    is_packed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
-    if is_packed or sum(entry.file_size for entry in entries) > size:
+    if sum(entry.file_size for entry in entries) > size:
         raise ValueError(f"{path} is no checkpoint: unpacked it would be larger than the file")
     if beside > _MOST_BYTES_BESIDE:
         raise ValueError(f"{path} holds {beside / 2**20:.0f} MB beside its tensors; 64 are read")
