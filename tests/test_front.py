@@ -16,6 +16,7 @@ COMMANDS = (
     "evaluate",
     "export",
     "fit",
+    "import-checkpoint",
     "presets",
     "report",
     "reproduce",

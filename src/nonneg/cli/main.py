@@ -19,6 +19,7 @@ from nonneg.cli import (
     evaluate,
     export,
     fit,
+    import_checkpoint,
     presets,
     report,
     reproduce,
@@ -93,11 +94,13 @@ for command in (
     embed.embed,
     curate.curate,
     export.export,
+    import_checkpoint.import_checkpoint,
     report.report,
     reproduce.reproduce,
     theory.theory,
 ):
-    app.command(command.__name__, cls=_Command, help=_help(command.__doc__))(command)
+    name = command.__name__.replace("_", "-")
+    app.command(name, cls=_Command, help=_help(command.__doc__))(command)
 
 
 def main() -> None:

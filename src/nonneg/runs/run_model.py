@@ -85,7 +85,7 @@ class RunModel:
             if not isinstance(text, str):
                 raise TypeError(f"texts holds {type(text).__name__} in place {place}; give a text")
         if not len(texts):
-            return sparse.csr_array((0, self.n_features), dtype=np.float32)
+            return sparse.csr_array(np.zeros((0, self.n_features), dtype=np.float32))
         told = [place for place, text in enumerate(texts) if text.strip()]
         vectors = np.zeros((len(texts), self.n_inputs), dtype=np.float32)
         if told:
