@@ -20,7 +20,10 @@ from nonneg.settings import explained
 site = runpy.run_path(str(ROOT / "tools" / "docs_site.py"))
 
 # Their results are looked at by tests of their own.
-CHECKED = {"docs/vectors.md", "docs/modalities.md", "docs/graphs.md", "docs/atlas.md", "README.md"}
+CHECKED = {
+    "docs/vectors.md", "docs/modalities.md", "docs/graphs.md", "docs/atlas.md", "docs/export.md",
+    "README.md",
+}  # fmt: skip
 RUNNABLE = [page for page in PAGES if python_of(page)]
 
 
@@ -84,6 +87,14 @@ def test_python_of_the_page_about_the_atlas(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "atlas.html").exists()
 
 
+def test_python_of_the_page_about_other_programs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run("docs/export.md")
+    shown = [block for block in blocks("docs/export.md") if block.startswith(("{'1'", "3 {"))]
+    assert len(shown) == 2
+    assert capsys.readouterr().out.split() == "".join(shown).split()
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_exist(page):
     folder = (ROOT / page).parent
@@ -102,7 +113,7 @@ OPTIONS = {
 def test_commands_and_their_options_exist(page):
     commands = "\n".join([*blocks(page), *re.findall(r"`(nonneg [^`]*)`", text_of(page))])
     for line in commands.splitlines():
-        for command in re.findall(r"\bnonneg ([a-z]+(?: [^#&|]*)?)", line.split(" #")[0]):
+        for command in re.findall(r"\bnonneg ([a-z][a-z-]+(?: [^#&|]*)?)", line.split(" #")[0]):
             name, *words = command.split()
             assert name in OPTIONS, line
             named = {word.partition("=")[0] for word in words if word.startswith("--")}

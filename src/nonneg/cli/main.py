@@ -17,7 +17,9 @@ from nonneg.cli import (
     demo,
     embed,
     evaluate,
+    export,
     fit,
+    import_checkpoint,
     index,
     presets,
     report,
@@ -95,11 +97,14 @@ for command in (
     curate.curate,
     index.index,
     search.search,
+    export.export,
+    import_checkpoint.import_checkpoint,
     report.report,
     reproduce.reproduce,
     theory.theory,
 ):
-    app.command(command.__name__, cls=_Command, help=_help(command.__doc__))(command)
+    name = command.__name__.replace("_", "-")
+    app.command(name, cls=_Command, help=_help(command.__doc__))(command)
 
 
 def main() -> None:
