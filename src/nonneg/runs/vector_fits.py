@@ -59,6 +59,17 @@ class TextFile(Settings):
         return read_table(self.table, text=self.text, label=self.label, date=self.date)
 
 
+class DrawnFrom(Settings):
+    """The parquet files whose rows a file of a run was drawn from."""
+
+    source: str
+    """A folder, pattern or URI, as it was given."""
+    n_files: int
+    n_rows: int
+    """In all of them."""
+    n_drawn: int
+
+
 class VectorFiles(Settings):
     """Where the data of a fitted run lies, as absolute paths."""
 
@@ -80,6 +91,8 @@ class VectorFiles(Settings):
     """Which samples belong together, as pairs of their numbers."""
     texts: TextFile | None = None
     """What the vectors are of, row by row, where these are texts."""
+    drawn: DrawnFrom | None = None
+    """Where the rows come from, if they were drawn from many files."""
     digests: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of each file, so that a run is never measured on changed files."""
 
