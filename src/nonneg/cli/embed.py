@@ -103,7 +103,7 @@ def embed(
         _check_absent(of_one, f"{source} names many files of vectors or texts")
         _embed_many(run, source, out, column, text, encoder, *for_many.values())
         return
-    _check_absent(for_many, "they are for a fitted run and many parquet files")
+    _check_absent(for_many, "it is for a fitted run and many parquet files")
     check_output(Path(out), ".npz", read=[source])
     is_first = join_processes()
     console = Console(quiet=not is_first)

@@ -164,14 +164,14 @@ class ArrowFeatures:
         return ids
 
     def _features(self, content: Any, where: str, start: int) -> sparse.csr_array:  # noqa: ANN401
-        n_rows = content.num_rows
+        model, n_rows = self.model, content.num_rows
         if n_rows == 0:
-            return sparse.csr_array(np.zeros((0, self.model.n_features), dtype=np.float32))
+            return sparse.csr_array(np.zeros((0, model.n_features), dtype=np.float32))
         if self.text is not None:
-            return self.model.of_texts([text or "" for text in content.column(0).to_pylist()])
+            return model.of_texts([text or "" for text in content.column(0).to_pylist()])
         vectors = batch_vectors(where, content, start)
         try:
-            return self.model.of_vectors(vectors)
+            return model.of_vectors(vectors)
         except ValueError as error:
             rows = f"rows {start:,} to {start + n_rows - 1:,} of {where}"
             raise ValueError(f"{rows}: {error}") from error

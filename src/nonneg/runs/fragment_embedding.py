@@ -19,7 +19,7 @@ import numpy as np
 
 from nonneg.data.fragments import Fragment, Fragments, Place, find_fragments, is_meant, place_of
 from nonneg.data.vectors import parquet_file
-from nonneg.interchange.arrow import ID, ArrowFeatures, arrow_schema
+from nonneg.interchange.arrow import INDICES, ArrowFeatures, arrow_schema
 from nonneg.io import check_folder, replaced
 from nonneg.runs.record import model_digest, read_run
 from nonneg.runs.run_model import RunModel, arrow_features
@@ -31,6 +31,8 @@ FACTS_KEY = b"nonneg"
 # Fixed, and counted from the first row of a file: how rows are cut moves the last digits.
 _BATCH_ROWS = 8192
 _BATCH_TEXTS = 1024
+# The part of a file whose entries are few different ones; of the others a dictionary is in the way.
+_REPEATED = f"{INDICES}.list.element"
 # Rows of a row group that is written; so many features are held at most.
 _GROUP_ROWS = 131_072
 _FOOTERS_AT_ONCE = 16
@@ -300,7 +302,9 @@ def _embed(job: _Job) -> Iterator[int]:
     n_batch = _BATCH_ROWS if features.text is None else _BATCH_TEXTS
     with (
         _appearing(job.out) as file,
-        parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=[ID]) as writer,
+        parquet.ParquetWriter(
+            file, schema, compression="zstd", use_dictionary=[_REPEATED]
+        ) as writer,
     ):
         held: list[Any] = []
         n_done = 0
