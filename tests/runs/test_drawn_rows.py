@@ -120,3 +120,6 @@ def test_two_fits_of_the_same_rows_have_the_same_weights(tmp_path):
             "n_drawn": 200,
         }
     assert weights[0] == weights[1]
+    found.path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"^the rows drawn from .* are gone .* draws them"):
+        files.check_unchanged()

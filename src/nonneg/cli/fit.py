@@ -11,8 +11,9 @@ from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from nonneg.data.fragments import DrawnFrom
     from nonneg.runs.fitting import FittedRun
-    from nonneg.runs.vector_fits import DrawnFrom, VectorFiles
+    from nonneg.runs.vector_fits import VectorFiles
 
 _TEXTS = "Tables of texts"
 _N_STRONGEST = 10

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nonneg.data.vectors import parquet_file, stated_rows
+from nonneg.settings import Settings
 
 _WILD = re.compile(r"[*?\[]")
 # Footers are small, and on other machines each takes a while.
@@ -79,6 +80,17 @@ class Fragments:
         """
         with parquet_file(fragment.path, filesystem=self.filesystem, **_READING) as file:
             yield from file.iter_batches(n_rows, columns=list(self.columns))
+
+
+class DrawnFrom(Settings):
+    """The parquet files whose rows a file of a run was drawn from."""
+
+    source: str
+    """A folder, pattern or URI, as it was given."""
+    n_files: int
+    n_rows: int
+    """In all of them."""
+    n_drawn: int
 
 
 def are_fragments(source: str | Path) -> bool:

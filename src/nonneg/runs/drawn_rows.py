@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nonneg.data.fragments import Fragments, drawn_rows, find_fragments
+from nonneg.data.fragments import DrawnFrom, Fragments, drawn_rows, find_fragments
 from nonneg.data.text_records import Columns, text_columns
 from nonneg.data.vectors import vector_columns
 from nonneg.io import check_folder, replaced
-from nonneg.runs.vector_fits import MOST_KEPT_OUT, DrawnFrom
+from nonneg.runs.vector_fits import MOST_KEPT_OUT
 
 # A folder beside runs, so that several runs on the same files share the rows.
 ROWS_FOLDER = "drawn-rows"
