@@ -53,6 +53,7 @@ REFUSED = [
     (["embed", "run", "in/*.parquet"], "name a folder for their features with --out"),
     (["embed", "run", "in", "--out", "o", "--shard", "3/2"], "there is no shard 3/2: shards of 2"),
     (["embed", "run", "in", "--out", "o", "--engine", "spark"], "unknown engine 'spark'; choose"),
+    (["embed", "no", "in/*.parquet", "--out", "o"], "holds no fitted estimator; give a folder of"),
     (["embed", "run", "no/*.parquet", "--out", "o"], "there is no file or folder"),
     (["embed", "run", "in/*.csv", "--out", "o"], "there is no parquet file at in/*.csv; give"),
     (["embed", "run", "in", "--out", "o", "--split", "test"], "leave out --split: in names many"),

@@ -98,7 +98,8 @@ def embed(
     from nonneg.runs.record import is_fitted
 
     for_many = {"--id": id_, "--shard": shard, "--engine": engine}
-    if is_fitted(run) and are_fragments(source):
+    # A folder may be one of images, for a trained run.
+    if are_fragments(source) and (is_fitted(run) or not Path(source).is_dir()):
         of_one = {"--split": split, "--data-dir": data_dir, "--hidden": hidden or None}
         _check_absent(of_one, f"{source} names many files of vectors or texts")
         _embed_many(run, source, out, column, text, encoder, *for_many.values())
