@@ -90,10 +90,10 @@ def test_any_rows_are_read_and_no_other_row_groups(parts, monkeypatch):
         return read(file, *args, row_groups=row_groups, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
-    rows = np.array([3, 5, 99, 100, 150, 170])
+    rows = np.array([3, 5, 99, 170, 209])
     found = [batch_vectors("x", batch) for batch in drawn_rows(data, rows)]
     np.testing.assert_array_equal(np.concatenate(found), X[rows])
-    assert asked == [(100, [0]), (100, [1]), (110, [0]), (110, [1])]
+    assert asked == [(100, [0]), (100, [1]), (110, [1])]
     assert list(drawn_rows(data, np.array([], dtype=np.int64))) == []
 
 

@@ -54,6 +54,17 @@ def test_the_same_rows_however_they_are_split(tmp_path):
     assert abs(np.mean(numbers) - 249.5) < 4 * 144 / np.sqrt(200)
 
 
+def test_large_rows_have_the_same_bytes_too(tmp_path, monkeypatch):
+    """Where a page of the file ends may depend on the arrays that are written."""
+    monkeypatch.setattr(module, "N_DRAWN", 2500)
+    wide = np.random.default_rng(0).standard_normal((3000, 256), dtype=np.float32)
+    contents = set()
+    for name, cuts in (("one", []), ("many", list(range(100, 3000, 100)))):
+        source = write_parts(tmp_path / name, wide, cuts)
+        contents.add(drawn_file(source, out=tmp_path / "run").path.read_bytes())
+    assert len(contents) == 1
+
+
 @pytest.mark.usefixtures("few")
 def test_all_rows_of_few_are_taken(tmp_path):
     source = write_parts(tmp_path / "in", X[:150], [60])
