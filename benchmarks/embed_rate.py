@@ -1,12 +1,12 @@
 """Rows a second and core when many parquet files are embedded by a fitted run.
 
-Vectors of 384 numbers around 2,000 centres lie in files of 125,000 rows; a run is fitted to them as
+Vectors of 384 numbers around 2,000 centres lie in files; a run is fitted to them as
 ``nonneg fit`` does. Measured are the head alone, with vectors in memory, and ``embed_fragments``
 with reading and writing; in processor seconds of one thread, which other programs on the machine
 disturb little. With an encoder, texts are embedded too: the short requests of CLINC150 and the
 abstracts of Cranfield, as far as ``benchmarks.embedding_vectors`` has left them.
 
-    python -m benchmarks.embed_rate [--rows 1000000] [--encoder FOLDER]
+    python -m benchmarks.embed_rate [--rows 1000000] [--file-rows 125000] [--encoder FOLDER]
 """
 
 import argparse
@@ -39,8 +39,8 @@ from nonneg.runs import (
 from nonneg.runs.run_model import RunModel
 from nonneg.texts import TextEncoder
 
-ROWS_PER_FILE = 125_000
-N_TEXTS = 1024
+N_IN_MEMORY = 125_000
+N_TEXTS = 256
 TEXTS = {"short requests": "clinc150_train_texts.json", "abstracts": "cranfield_corpus_texts.json"}
 BILLION = 1_000_000_000
 
@@ -49,18 +49,19 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--file-rows", type=int, default=125_000)
     parser.add_argument("--encoder", help="the folder of a sentence-transformers model")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        measure_vectors(Path(folder), chosen.rows)
+        measure_vectors(Path(folder), chosen.rows, chosen.file_rows)
     if chosen.encoder:
         measure_texts(chosen.encoder)
 
 
-def measure_vectors(folder: Path, n_rows: int) -> None:
+def measure_vectors(folder: Path, n_rows: int, file_rows: int) -> None:
     """Fit, then embed with and without files."""
-    write_files(folder / "in", n_rows)
+    write_files(folder / "in", n_rows, file_rows)
     drawn, seconds = timed(lambda: drawn_file(folder / "in", out=folder / "run"))
     told("rows drawn for the fit", drawn.origin.n_rows, seconds)
     files = VectorFiles.at(vectors=drawn.path, drawn=drawn.origin)
@@ -70,7 +71,7 @@ def measure_vectors(folder: Path, n_rows: int) -> None:
         f"fit: {seconds:.0f} s of processor time; {ncl.encoder_.n_features:,} features, "
         f"{run.active_per_sample:.1f} active"
     )
-    X, _ = planted(ROWS_PER_FILE, N_CENTRES, seed=1)
+    X, _ = planted(N_IN_MEMORY, N_CENTRES, seed=1)
     ncl.transform(X[:1000])
     told("the head alone, vectors in memory", len(X), timed(lambda: ncl.transform(X))[1])
     arrow = import_module("pyarrow")
@@ -100,22 +101,20 @@ def check(folder: Path, n_features: int) -> None:
     assert abs(Z - expected).max() < 1e-4
 
 
-def write_files(folder: Path, n_rows: int) -> None:
-    """The vectors, 125,000 in one row group per file: the hardest for memory."""
+def write_files(folder: Path, n_rows: int, file_rows: int) -> None:
+    """The vectors, one row group per file: the hardest for memory."""
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     folder.mkdir()
-    for number, start in enumerate(range(0, n_rows, ROWS_PER_FILE)):
+    for number, start in enumerate(range(0, n_rows, file_rows)):
         X = np.concatenate(
             [
                 planted(1000, N_CENTRES, seed=10 + number)[0],
-                planted(min(ROWS_PER_FILE, n_rows - start) - 1000, N_CENTRES, seed=1000 + number)[
-                    0
-                ],
+                planted(min(file_rows, n_rows - start) - 1000, N_CENTRES, seed=1000 + number)[0],
             ]
         )
         lists = arrow.FixedSizeListArray.from_arrays(arrow.array(X.ravel()), N_NUMBERS)
         path = folder / f"part-{number:04}.parquet"
-        parquet.write_table(arrow.table({"vector": lists}), path, row_group_size=ROWS_PER_FILE)
+        parquet.write_table(arrow.table({"vector": lists}), path, row_group_size=file_rows)
 
 
 def measure_texts(encoder: str) -> None:
