@@ -2,6 +2,7 @@
 
 from nonneg.presets import Preset, presets
 from nonneg.runs.comparing import Comparison, compare_runs
+from nonneg.runs.drawn_rows import drawn_file
 from nonneg.runs.embedding import Embedded, embed_run
 from nonneg.runs.evaluating import EVALUATION_FILES, evaluate_run
 from nonneg.runs.experiment import (
@@ -16,9 +17,10 @@ from nonneg.runs.experiment import (
 )
 from nonneg.runs.exporting import Exported, export_run
 from nonneg.runs.fitting import FittedRun, fit_run
+from nonneg.runs.fragment_embedding import EmbeddedFragments, Shard, embed_fragments
 from nonneg.runs.indexing import IndexedRun, index_run
 from nonneg.runs.record import RunRecord, is_fitted, read_run, run_data, run_encoder
-from nonneg.runs.run_model import RunModel
+from nonneg.runs.run_model import RunModel, arrow_features
 from nonneg.runs.searching import (
     FoundSample,
     FoundSamples,
@@ -33,6 +35,7 @@ __all__ = [
     "Comparison",
     "DataSettings",
     "Embedded",
+    "EmbeddedFragments",
     "Experiment",
     "Exported",
     "FittedRun",
@@ -43,11 +46,15 @@ __all__ = [
     "RunModel",
     "RunRecord",
     "RunSearch",
+    "Shard",
     "VectorExperiment",
     "VectorFiles",
+    "arrow_features",
     "build_encoder",
     "build_pairs",
     "compare_runs",
+    "drawn_file",
+    "embed_fragments",
     "embed_run",
     "evaluate_run",
     "export_run",
