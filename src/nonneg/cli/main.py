@@ -21,6 +21,7 @@ from nonneg.cli import (
     presets,
     report,
     reproduce,
+    serve,
     theory,
     train,
 )
@@ -92,6 +93,7 @@ for command in (
     embed.embed,
     curate.curate,
     report.report,
+    serve.serve,
     reproduce.reproduce,
     theory.theory,
 ):
