@@ -1,0 +1,82 @@
+"""Served runs: one fitted to texts, with an index and an atlas, and one fitted to vectors."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from word_sums import KINDS, TEXTS, WIDTH, WordSums, installed, write_model
+
+import nonneg
+from nonneg.runs import fit_run, text_files
+from nonneg.runs.vector_fits import vector_experiment
+from nonneg.search import SparseIndex
+
+for _package in ("fastapi", "uvicorn", "httpx"):
+    pytest.importorskip(_package, reason=f"{_package} is not installed; it is in the dev extra")
+
+from starlette.testclient import TestClient  # noqa: E402
+
+from nonneg.serve import create_app, open_service  # noqa: E402
+
+HERE = "http://127.0.0.1"
+QUICK = ["max_steps=60", "n_components=32", "max_active=4"]
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A run on texts with its index, and one on vectors."""
+    folder = tmp_path_factory.mktemp("served")
+    write_model(folder / "model")
+    rows = [f"{text},{kind}" for text, kind in zip(TEXTS, KINDS, strict=True)]
+    (folder / "requests.csv").write_text("\n".join(["text,kind", *rows]) + "\n")
+    with pytest.MonkeyPatch.context() as patched:
+        installed(patched)
+        run = folder / "runs" / "requests"
+        files = text_files(
+            folder / "requests.csv", out=run, text="text", label="kind", encoder=folder / "model"
+        )
+        experiment, machine = vector_experiment(files, QUICK)
+        fit_run(experiment, out=run, machine=machine)
+    ncl = nonneg.NCL.load(run)
+    Z = ncl.transform(WordSums().encode(TEXTS))
+    SparseIndex.of(Z).save(folder / "index")
+    X = np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32)
+    vectors = nonneg.NCL(n_components=16, max_steps=20, random_state=0).fit(X)
+    vectors.save(folder / "vectors")
+    return SimpleNamespace(
+        folder=folder, run=run, index=folder / "index", vectors=folder / "vectors", X=X, Z=Z
+    )
+
+
+@pytest.fixture(autouse=True)
+def _library(monkeypatch):
+    """The encoder without weights stands in the place of sentence-transformers."""
+    installed(monkeypatch)
+
+
+@pytest.fixture
+def clients(place):
+    """Clients of applications, which end with the test."""
+    opened = []
+
+    def made(run="texts", index=True, limits=None, texts=None, **how):
+        service = open_service(
+            place.run if run == "texts" else place.vectors,
+            place.index if index and run == "texts" else None,
+            limits=limits,
+        )
+        client = TestClient(create_app(service, **how), base_url=HERE)
+        client.service = service
+        opened.append(client)
+        return client
+
+    yield made
+    for client in opened:
+        client.service.close()
+        client.close()
+
+
+@pytest.fixture
+def client(clients):
+    """Of the run on texts, with its index."""
+    return clients()
