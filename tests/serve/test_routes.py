@@ -206,9 +206,15 @@ def test_words_of_refusals(client):
     assert why("/embed_sparse", {"inputs": "a", "odd": 1}) == "unknown key 'odd'"
     assert why("/embed_sparse", {"inputs": ["a", " "]}) == "inputs holds an empty text in place 1"
     assert why("/embed_sparse", {"inputs": [[1], "a"]}).startswith("inputs is neither a text")
-    assert why("/search", {"texts": ["a"], "k": 0}) == "k: input should be greater than or equal to 1"
-    assert why("/search", {"texts": ["a"], "vectors": [[1.0]]}) == "give one of texts, vectors, rows"
-    assert "vector of 1 numbers in place 0; the run reads 16" in why("/search", {"vectors": [[1.0]]})
+    assert (
+        why("/search", {"texts": ["a"], "k": 0}) == "k: input should be greater than or equal to 1"
+    )
+    assert (
+        why("/search", {"texts": ["a"], "vectors": [[1.0]]}) == "give one of texts, vectors, rows"
+    )
+    assert "vector of 1 numbers in place 0; the run reads 16" in why(
+        "/search", {"vectors": [[1.0]]}
+    )
     one = {"index": 1, "value": 1}
     assert why("/search", {"rows": [[one, one]]}) == "a row holds one feature twice"
     assert "no feature 99" in why("/search", {"rows": [[{"index": 99, "value": 1}]]})

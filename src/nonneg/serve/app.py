@@ -11,7 +11,7 @@ from scipy import sparse
 
 import nonneg
 from nonneg.serve import bodies
-from nonneg.serve.guard import Guard, refusal
+from nonneg.serve.guard import FAILED, Guard, refusal
 from nonneg.serve.pages import Page, front_page, reference_page
 from nonneg.serve.service import RefusedError, Service
 
@@ -244,6 +244,10 @@ def _add_errors(api: "FastAPI", library: Any) -> None:  # noqa: ANN401
     @api.exception_handler(exceptions.RequestValidationError)
     async def invalid(request: Any, error: Any) -> Any:  # noqa: ANN401
         return refused(request, 422, bodies.sentence(list(error.errors())))
+
+    @api.exception_handler(Exception)
+    async def failed(request: Any, _error: Any) -> Any:  # noqa: ANN401
+        return refused(request, 500, FAILED)  # raised again, so that the guard logs it
 
     @api.exception_handler(http_error)
     async def of_the_web(request: Any, error: Any) -> Any:  # noqa: ANN401

@@ -33,6 +33,7 @@ _NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors
 _OPEN = ("/health",)
 _KINDS = {401: "Unauthorized", 429: "Overloaded", 503: "Unhealthy", 504: "Backend", 500: "Backend"}
 _OPENAI_KINDS = {401: "authentication_error", 429: "rate_limit_error"}
+FAILED = "the server failed; its log says why"
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -101,7 +102,7 @@ class Guard:
         except Exception:
             logging.getLogger("nonneg.serve").exception("%s failed", scope["path"])
             if not is_begun:
-                await _refuse(scope, sent, RefusedError(500, "the server failed; its log says why"))
+                await _refuse(scope, sent, RefusedError(500, FAILED))
         finally:
             route = getattr(scope.get("route"), "path", "")
             self.counts.add(route, scope["method"], status, time.perf_counter() - started)

@@ -52,7 +52,7 @@ def serve_run(
         listening.close()
         raise
     hosts = None if api_key is not None else {"localhost", "127.0.0.1", "[::1]", _in_url(host)}
-    server = _server(create_app(service, api_key=api_key, hosts=hosts), service)
+    server = uvicorn_server(create_app(service, api_key=api_key, hosts=hosts), service)
     ready(f"http://{_in_url(host)}:{listening.getsockname()[1]}/", service)
     # After its end uvicorn raises the signal once more, for whoever handled it before.
     before = {number: signal.signal(number, _ignore) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -64,7 +64,8 @@ def serve_run(
             signal.signal(number, handler)
 
 
-def _server(app: Any, service: Service) -> Any:  # noqa: ANN401
+def uvicorn_server(app: Any, service: Service) -> Any:  # noqa: ANN401
+    """A server for an application, not yet running."""
     import uvicorn
 
     _log()
