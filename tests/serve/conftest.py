@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from commands import nonneg_here
 from word_sums import KINDS, TEXTS, WIDTH, WordSums, installed, write_model
 
 import nonneg
@@ -80,3 +81,8 @@ def clients(place):
 def client(clients):
     """Of the run on texts, with its index."""
     return clients()
+
+
+@pytest.fixture(scope="session")
+def nonneg():
+    return nonneg_here

@@ -90,7 +90,7 @@ function triedHits(input, hits) {
   if (!hits.length) return el("p", { class: "quiet" }, "No sample of the index shares a feature with it.");
   return el(
     "ol",
-    { class: "change-list tried-hits" },
+    { class: "tried-hits" },
     hits.map((hit) =>
       el(
         "li",
