@@ -8,9 +8,8 @@ from commands import nonneg_here
 from word_sums import KINDS, TEXTS, WIDTH, WordSums, installed, write_model
 
 import nonneg
-from nonneg.runs import fit_run, text_files
+from nonneg.runs import fit_run, index_run, text_files
 from nonneg.runs.vector_fits import vector_experiment
-from nonneg.search import SparseIndex
 
 for _package in ("fastapi", "uvicorn", "httpx"):
     pytest.importorskip(_package, reason=f"{_package} is not installed; it is in the dev extra")
@@ -38,9 +37,8 @@ def place(tmp_path_factory):
         )
         experiment, machine = vector_experiment(files, QUICK)
         fit_run(experiment, out=run, machine=machine)
-    ncl = nonneg.NCL.load(run)
-    Z = ncl.transform(WordSums().encode(TEXTS))
-    SparseIndex.of(Z).save(folder / "index")
+        index_run(run, str(folder / "requests.csv"), out=folder / "index")
+    Z = nonneg.NCL.load(run).transform(WordSums().encode(TEXTS))
     X = np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32)
     vectors = nonneg.NCL(n_components=16, max_steps=20, random_state=0).fit(X)
     vectors.save(folder / "vectors")
@@ -60,10 +58,10 @@ def clients(place):
     """Clients of applications, which end with the test."""
     opened = []
 
-    def made(run="texts", index=True, limits=None, texts=None, **how):
+    def made(run="texts", limits=None, **how):
         service = open_service(
             place.run if run == "texts" else place.vectors,
-            place.index if index and run == "texts" else None,
+            place.index if run == "texts" else None,
             limits=limits,
         )
         client = TestClient(create_app(service, **how), base_url=HERE)

@@ -98,7 +98,9 @@ def test_others_need_a_key():
     for host in ("127.0.0.1", "127.8.8.8", "localhost", "::1"):
         check_key(host, None)
     for host in ("0.0.0.0", "::", "192.168.0.1", "example.org", ""):
-        with pytest.raises(ValueError, match="can be reached from other machines; set .* NONNEG_API_KEY"):
+        with pytest.raises(
+            ValueError, match="can be reached from other machines; set .* NONNEG_API_KEY"
+        ):
             check_key(host, None)
         check_key(host, "secret")
     with pytest.raises(ValueError, match="the API key is empty"):
@@ -118,7 +120,9 @@ def test_the_command_says_what_it_serves_and_ends(nonneg, place, monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
     ended = nonneg("serve", place.run, "--index", place.index, "--port", 0, "--max-batch", 7)
     assert ended.returncode == 0, ended.stderr
-    assert re.search(r"\(32 features of texts, an index of 240\): http://127.0.0.1:\d+/", ended.stdout)
+    assert re.search(
+        r"\(32 features of texts, an index of 240\): http://127.0.0.1:\d+/", ended.stdout
+    )
     assert ended.stdout.endswith("stopped\n")
     assert served[0][1] == "127.0.0.1"
     assert signal.getsignal(signal.SIGTERM) is before
@@ -133,18 +137,19 @@ def test_what_cannot_be_served_is_said_in_a_sentence(nonneg, place, tmp_path, mo
         assert ended.returncode == 1, ended.stdout
         return ended.stderr
 
-    assert "holds no fitted estimator" in error(tmp_path)
+    assert "holds no fitted run" in error(tmp_path)
     assert "holds no index" in error(place.run, "--index", tmp_path)
-    assert "other run" in error(place.vectors, "--index", place.index)
+    assert "another run" in error(place.vectors, "--index", place.index)
     assert "can be reached from other machines" in error(place.run, "--host", "0.0.0.0")
     (tmp_path / "other").mkdir()
     assert "holds no sentence-transformers model" in error(
         place.run, "--encoder", tmp_path / "other"
     )
     with listening_socket("127.0.0.1", 0) as taken:
-        assert "cannot listen on port" in nonneg(
-            "serve", place.run, "--port", taken.getsockname()[1]
-        ).stderr
+        assert (
+            "cannot listen on port"
+            in nonneg("serve", place.run, "--port", taken.getsockname()[1]).stderr
+        )
 
 
 def test_without_the_extra_the_command_names_it(nonneg, place, monkeypatch):

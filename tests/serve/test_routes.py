@@ -103,6 +103,7 @@ def test_search_is_that_of_the_index(client, place):
     for other in ({"vectors": vectors}, {"rows": rows}):
         again = client.post("/search", json={**other, "k": 5}).json()["hits"]
         assert [[hit["id"] for hit in hits] for hits in again] == expected.ids.tolist()
+    assert all(hit["text"] == TEXTS[hit["id"]] for hits in said for hit in hits)
     few = expected.ids[0, 1:4].tolist()
     among = client.post("/search", json={"texts": [SNOW], "among": few}).json()["hits"]
     assert sorted(hit["id"] for hit in among[0]) == sorted(few)
@@ -156,9 +157,9 @@ def test_features_come_by_use_and_by_name(client, place):
     assert client.get("/features/tea").status_code == 422
 
 
-def test_curated_features_say_so(clients, place, tmp_path):
-    from nonneg.serve import Service, open_service
+def test_curated_features_say_so(place):
     from nonneg.runs.run_model import RunModel
+    from nonneg.serve import Service
 
     model = RunModel(place.vectors)
     model.ncl.merge([[3, 5]]).hide([7])

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 def serve(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of nonneg fit.")],
     index: Annotated[
-        Path | None, typer.Option(help="An index of the run, to search in: of nonneg index.")
+        Path | None,
+        typer.Option(
+            help="The folder that nonneg index made. [dim]default: index in the run folder, if "
+            "there is one[/]"
+        ),
     ] = None,
     encoder: Annotated[
         str | None,
@@ -50,7 +54,7 @@ def serve(
     all that can be asked, /metrics counts for Prometheus. It ends on Ctrl-C or SIGTERM, once
     requests that were begun are answered.
 
-    Example: nonneg serve runs/reviews --index index/reviews
+    Example: nonneg serve runs/reviews --port 8081
 
     Example: NONNEG_API_KEY=… nonneg serve runs/reviews --host 0.0.0.0
     """

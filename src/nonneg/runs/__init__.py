@@ -15,7 +15,15 @@ from nonneg.runs.experiment import (
     training_data,
 )
 from nonneg.runs.fitting import FittedRun, fit_run
+from nonneg.runs.indexing import IndexedRun, index_run
 from nonneg.runs.record import RunRecord, is_fitted, read_run, run_data, run_encoder
+from nonneg.runs.run_model import RunModel
+from nonneg.runs.searching import (
+    FoundSample,
+    FoundSamples,
+    RunSearch,
+    search_run,
+)
 from nonneg.runs.text_fits import text_files
 from nonneg.runs.vector_fits import VectorExperiment, VectorFiles, vector_experiment
 
@@ -26,8 +34,13 @@ __all__ = [
     "Embedded",
     "Experiment",
     "FittedRun",
+    "FoundSample",
+    "FoundSamples",
+    "IndexedRun",
     "Preset",
+    "RunModel",
     "RunRecord",
+    "RunSearch",
     "VectorExperiment",
     "VectorFiles",
     "build_encoder",
@@ -36,6 +49,7 @@ __all__ = [
     "embed_run",
     "evaluate_run",
     "fit_run",
+    "index_run",
     "is_fitted",
     "load_split",
     "presets",
@@ -44,6 +58,7 @@ __all__ = [
     "run_data",
     "run_encoder",
     "run_experiment",
+    "search_run",
     "text_files",
     "training_data",
     "vector_experiment",

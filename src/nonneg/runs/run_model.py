@@ -3,20 +3,18 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from nonneg.data.text_table import has_columns, read_table
 from nonneg.runs.record import is_fitted, model_digest, read_run
 from nonneg.runs.text_fits import run_text_encoder
 from nonneg.runs.vector_fits import TextFile
 from nonneg.texts import TextEncoder, embed
 from nonneg.training.run_folder import RUN_FILE
-
-if TYPE_CHECKING:
-    pass
 
 
 class RunModel:
@@ -79,6 +77,12 @@ class RunModel:
     def _texts(self) -> TextFile | None:
         known = read_run(self.folder).fit if (self.folder / RUN_FILE).exists() else None
         return None if known is None else known.data.texts
+
+    def texts_of(self, table: str | Path) -> Sequence[str]:
+        """The texts of a table that has the columns of the run's own."""
+        known = self._texts
+        column = None if known is None or not has_columns(table) else known.text
+        return read_table(table, text=column).texts
 
     def of_vectors(self, X: ArrayLike) -> sparse.csr_array:
         """Features of vectors ``(n, n_inputs)``: float32 ``(n, n_features)``."""

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg.estimators.reading import Explanation, explanation
+from nonneg.runs.indexing import INDEX_FOLDER
+from nonneg.runs.record import is_fitted
 from nonneg.runs.run_model import RunModel
+from nonneg.runs.searching import RunSearch
 from nonneg.search.sparse_index import SparseIndex
 from nonneg.serve.batching import Batches, StoppedError, TooBusyError
 from nonneg.serve.bodies import Feature, Given, Hit, Search
@@ -264,7 +267,9 @@ class Service:
 
     def _index(self) -> SparseIndex:
         if self.index is None:
-            raise RefusedError(404, "the server has no index; start it with --index")
+            raise RefusedError(
+                404, "the server has no index; make one with nonneg index, and start it again"
+            )
         return self.index
 
     async def _hits(
@@ -345,20 +350,18 @@ def open_service(
 
     Args:
         run: Of ``nonneg fit``, or what ``NCL.save`` wrote.
-        index: Of the same run; None for none.
+        index: Of the same run; None for ``index`` in the run folder, where there is one.
         encoder: Where the encoder of texts lies now, if not where it lay.
         limits: What a request may ask.
 
     Raises:
+        FileNotFoundError: There is no such index.
         ValueError: The run is no fitted one, or the index is of another run.
     """
-    model = RunModel(run, encoder=encoder)
-    if index is None:
-        return Service(model, limits=limits)
-    found = SparseIndex.load(index)
-    if found.n_features != model.n_features:
-        raise ValueError(
-            f"{index} is of another run: it has {found.n_features} features, {run} has "
-            f"{model.n_features}; build it again with nonneg index"
-        )
-    return Service(model, found, limits=limits)
+    if not is_fitted(run):
+        raise ValueError(f"{run} holds no fitted run; give a folder of nonneg fit, or of NCL.save")
+    if index is None and not (Path(run) / INDEX_FOLDER).is_dir():
+        return Service(RunModel(run, encoder=encoder), limits=limits)
+    found = RunSearch(run, index, encoder=encoder)
+    assert found.model is not None
+    return Service(found.model, found.index, texts=found.text, limits=limits)
