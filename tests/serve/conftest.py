@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from commands import nonneg_here
-from word_sums import KINDS, TEXTS, WIDTH, WordSums, installed, write_model
+from word_sums import KINDS, TEXTS, WordSums, installed, write_model
 
-import nonneg
+import nonneg as library
 from nonneg.runs import fit_run, index_run, text_files
 from nonneg.runs.vector_fits import vector_experiment
 
@@ -38,9 +38,9 @@ def place(tmp_path_factory):
         experiment, machine = vector_experiment(files, QUICK)
         fit_run(experiment, out=run, machine=machine)
         index_run(run, str(folder / "requests.csv"), out=folder / "index")
-    Z = nonneg.NCL.load(run).transform(WordSums().encode(TEXTS))
+    Z = library.NCL.load(run).transform(WordSums().encode(TEXTS))
     X = np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32)
-    vectors = nonneg.NCL(n_components=16, max_steps=20, random_state=0).fit(X)
+    vectors = library.NCL(n_components=16, max_steps=20, random_state=0).fit(X)
     vectors.save(folder / "vectors")
     return SimpleNamespace(
         folder=folder, run=run, index=folder / "index", vectors=folder / "vectors", X=X, Z=Z

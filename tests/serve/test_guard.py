@@ -19,9 +19,10 @@ def bearer(key):
 
 def test_without_the_key_there_is_no_answer(clients):
     client = clients(api_key=KEY)
+    wrong = [{}, *map(bearer, ("wrong", ""))]
+    wrong += [{"authorization": odd} for odd in (b"Bearer", b"Basic ???", b"\xff \xff")]
     for path in ("/", "/docs", "/openapi.json", "/metrics", "/features"):
-        for headers in ({}, bearer("wrong"), bearer(""), {"authorization": b"Bearer"},
-                        {"authorization": b"Basic ???"}, {"authorization": b"\xff \xff"}):  # fmt: skip
+        for headers in wrong:
             said = client.get(path, headers=headers)
             assert said.status_code == 401, (path, headers)
             way = "Basic" if path in ("/", "/docs") else "Bearer"
@@ -72,7 +73,8 @@ def test_headers_keep_browsers_careful(client):
 
 def test_bodies_and_batches_have_a_size(clients):
     client = clients(limits=Limits(max_batch=3, max_body=500))
-    for path, name in (("/embed_sparse", "inputs"), ("/v1/embeddings", "input"), ("/search", "texts")):  # fmt: skip
+    names = {"/embed_sparse": "inputs", "/v1/embeddings": "input", "/search": "texts"}
+    for path, name in names.items():
         assert client.post(path, json={name: ["snow"] * 3}).status_code == 200
         many = client.post(path, json={name: ["snow"] * 4})
         assert many.status_code == 413

@@ -176,11 +176,13 @@ def test_curated_features_say_so(place):
 ODD = [
     b'{"inputs": NaN}', b'{"inputs": [NaN, 1]}', b'{"inputs": [[1e999]]}', b'{"inputs": []}',
     b'{"inputs": ""}', b'{"inputs": " "}', b'{"inputs": ["snow", ""]}', b'{"inputs": [[]]}',
-    b'{"inputs": "\\ud800"}', b'{"inputs": null}', b'{"inputs": {"a": 1}}', b'{"inputs": [[1], "a"]}',
+    b'{"inputs": "\\ud800"}', b'{"inputs": null}', b'{"inputs": {"a": 1}}',
+    b'{"inputs": [[1], "a"]}',
     b'{"inputs": [true, false]}', b'{"inputs": 7}', b'{"inputs": "a", "odd": 1}', b"{", b"", b"[]",
     b'{"inputs": "a", "truncate": false}', b"\xff", b'{"\xff": 1}', b'"a"',
     b'{"inputs": ' + b"9" * 5000 + b"}", b'{"inputs": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
-    b'{"inputs": [1, 2, 3, 4, 5, 1e39]}', b'{"inputs": [1, 2, 3]}', b'{"inputs": "a", "\\ud800": 1}',
+    b'{"inputs": [1, 2, 3, 4, 5, 1e39]}', b'{"inputs": [1, 2, 3]}',
+    b'{"inputs": "a", "\\ud800": 1}',
 ]  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def go(page, route):
 
 
 def running_browser():
-    """A browser for a fixture, which it ends after the last test; without one the tests are skipped."""
+    """A browser for a fixture, which ends it; without one the tests are skipped."""
     api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed; it is in the dev extra"
     )

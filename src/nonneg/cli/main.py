@@ -22,8 +22,8 @@ from nonneg.cli import (
     presets,
     report,
     reproduce,
-    serve,
     search,
+    serve,
     theory,
     train,
 )
