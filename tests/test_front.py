@@ -15,9 +15,12 @@ COMMANDS = (
     "embed",
     "evaluate",
     "fit",
+    "index",
     "presets",
     "report",
     "reproduce",
+    "search",
+    "serve",
     "theory",
     "train",
 )

@@ -5,8 +5,8 @@ import re
 import pytest
 
 COMMANDS = (
-    "demo", "train", "evaluate", "compare", "presets", "fit", "embed", "curate", "report",
-    "reproduce", "theory",
+    "demo", "train", "evaluate", "compare", "presets", "fit", "embed", "curate", "index", "search",
+    "report", "serve", "reproduce", "theory",
 )  # fmt: skip
 TEXTS = {
     "nonneg": ("--help",),

@@ -207,6 +207,8 @@ class RequestCounts:
         lines.append(f"nonneg_features {service.n_features}")
         lines += _head("process_start_time_seconds", "gauge", "When the server started.")
         lines.append(f"process_start_time_seconds {self._started:.3f}")
+        lines += _head("process_cpu_seconds_total", "counter", "Processor time of the server.")
+        lines.append(f"process_cpu_seconds_total {time.process_time():.3f}")
         return "\n".join(lines) + "\n"
 
 
