@@ -1,4 +1,4 @@
-"""``nonneg serve`` under 200 concurrent clients, beside the bare encoder of texts on the same texts.
+"""``nonneg serve`` under 200 concurrent clients, beside the bare encoder on the same texts.
 
     python -m benchmarks.serve --encoder FOLDER [--threads 1 2] [--rounds 3] [--seconds 20]
 

@@ -1,5 +1,6 @@
 """Served runs: one fitted to texts, with an index and an atlas, and one fitted to vectors."""
 
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,16 +11,21 @@ from word_sums import KINDS, TEXTS, WordSums, installed, write_model
 import nonneg as library
 from nonneg.runs import fit_run, index_run, text_files
 from nonneg.runs.vector_fits import vector_experiment
+from nonneg.serve import create_app, open_service
 
-for _package in ("fastapi", "uvicorn", "httpx"):
-    pytest.importorskip(_package, reason=f"{_package} is not installed; it is in the dev extra")
-
-from starlette.testclient import TestClient  # noqa: E402
-
-from nonneg.serve import create_app, open_service  # noqa: E402
-
+PACKAGES = ("fastapi", "uvicorn", "httpx")
 HERE = "http://127.0.0.1"
 QUICK = ["max_steps=60", "n_components=32", "max_active=4"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """With CI=true a page test that is skipped is a failure."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and "visit" in item.fixturenames:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -53,9 +59,18 @@ def _library(monkeypatch):
     installed(monkeypatch)
 
 
+@pytest.fixture(scope="session")
+def extra():
+    """Skips what needs the extra where it is not installed."""
+    for package in PACKAGES:
+        pytest.importorskip(package, reason=f"{package} is not installed; it is in the dev extra")
+
+
 @pytest.fixture
-def clients(place):
+def clients(extra, place):
     """Clients of applications, which end with the test."""
+    from starlette.testclient import TestClient
+
     opened = []
 
     def made(run="texts", limits=None, **how):

@@ -2,21 +2,26 @@
 
 import os
 import re
+import shutil
 import signal
-import socket
 import threading
 import time
 
-import httpx
 import pytest
 from forking import Forked
 
-from nonneg.serve import Limits, serve_run
+import nonneg as library
+from nonneg.runs import index_run
+from nonneg.serve import Limits, open_service, serve_run
 from nonneg.serve.running import check_key, listening_socket
+
+httpx = pytest.importorskip("httpx", reason="httpx is not installed; it is in the dev extra")
 
 SERVER = """
 import sys, time
 import pytest
+
+sys.modules["numba"] = None  # compiling takes longer than all else
 from word_sums import installed
 from nonneg.runs.run_model import RunModel
 from nonneg.serve import serve_run
@@ -39,7 +44,7 @@ SNOW = {"texts": ["any news of snow and wind"]}
 
 
 @pytest.fixture
-def server(place):
+def server(extra, place):
     started = []
 
     def start(seconds=0):
@@ -105,7 +110,7 @@ def test_others_need_a_key():
         check_key("127.0.0.1", " ")
 
 
-def test_the_command_says_what_it_serves_and_ends(nonneg, place, monkeypatch):
+def test_the_command_says_what_it_serves_and_ends(extra, nonneg, place, monkeypatch):
     import uvicorn
 
     served = []
@@ -129,7 +134,7 @@ def test_the_command_says_what_it_serves_and_ends(nonneg, place, monkeypatch):
     assert f"first run: nonneg report {place.vectors}" in ended.stdout
 
 
-def test_what_cannot_be_served_is_said_in_a_sentence(nonneg, place, tmp_path, monkeypatch):
+def test_what_cannot_be_served_is_said_in_a_sentence(extra, nonneg, place, tmp_path):
     def error(*arguments):
         ended = nonneg("serve", *arguments, "--port", 0)
         assert ended.returncode == 1, ended.stdout
@@ -159,8 +164,21 @@ def test_without_the_extra_the_command_names_it(nonneg, place, monkeypatch):
     assert "install them with: pip install 'nonneg[serve]'" in ended.stderr
 
 
-def test_listening_elsewhere_is_refused_before_anything_is_loaded(tmp_path):
+def test_listening_elsewhere_is_refused_before_anything_is_loaded(extra, tmp_path):
     with pytest.raises(ValueError, match=r"0\.0\.0\.0 can be reached"):
         serve_run(tmp_path / "nowhere", host="0.0.0.0", limits=Limits())
-    with socket.socket() as free:  # nothing was left listening
-        free.bind(("127.0.0.1", 0))
+
+
+def test_the_index_in_the_run_folder_is_served(place, tmp_path):
+    run = tmp_path / "requests"
+    shutil.copytree(place.run, run)
+    service = open_service(run)
+    assert service.index is None
+    service.close()
+    index_run(run, str(place.folder / "requests.csv"))
+    service = open_service(run)
+    assert len(service.index) == len(place.Z)
+    service.close()
+    library.NCL.load(run).hide([int(library.NCL.load(run).rank_[0])]).save(run)
+    with pytest.raises(ValueError, match="fitted or curated since"):
+        open_service(run)

@@ -34,7 +34,7 @@ def listening(service, **how):
 
 
 @pytest.fixture
-def visit(browser):
+def visit(extra, browser):
     """Open an address; at the end nothing must have gone wrong or been asked elsewhere."""
     contexts, wrong = [], []
 

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -256,6 +257,7 @@ def _add_errors(api: "FastAPI", library: Any) -> None:  # noqa: ANN401
         return refused(request, error.status_code, said, error.headers)
 
 
+@cache
 def _response_class() -> Any:  # noqa: ANN401
     """JSON in ASCII: a name or a text may hold what UTF-8 cannot."""
     base: Any = import_module("fastapi").Response

@@ -52,7 +52,7 @@ class _Inputs(NamedTuple):
 
 
 # Inputs that the model reads at once, of different requests.
-_MOST_AT_ONCE = 64
+_MOST_AT_ONCE = 128
 
 
 class Service:
@@ -78,8 +78,11 @@ class Service:
         model.ncl.__dict__.pop("feature_names_in_", None)
         self.names, self.n_features = model.names, model.n_features
         self.reads_texts = model.reads_texts
+        # Before the first request: what cannot be loaded is said, and code is compiled.
         if self.reads_texts:
-            _ = model.text_encoder.model  # a model that cannot be loaded is no use to any request
+            model.text_encoder.encode(["."])
+        if index is not None:
+            index.search(sparse.csr_array(([1.0], ([0], [0])), shape=(1, self.n_features)), 1)
         self._text_of = texts
         waiting = self.limits.max_waiting
         self.embedding = Batches(
