@@ -222,6 +222,8 @@ def test_words_of_refusals(client):
     assert why("/search", {"rows": [[one, one]]}) == "a row holds one feature twice"
     assert "no feature 99" in why("/search", {"rows": [[{"index": 99, "value": 1}]]})
     assert "no sample with id 4000" in why("/search", {"texts": ["a"], "among": [4000]})
+    bare = client.post("/embed_sparse", content=b'{"inputs": "snow"}').json()["error"]
+    assert bare == "the body is no JSON object, or came without content-type: application/json"
     assert client.get("/nowhere").json()["error"] == "there is nothing under this path"
     assert client.get("/search").json()["error"] == "the path has other methods"
     assert client.get("/v1/nowhere").json()["error"]["type"] == "invalid_request_error"

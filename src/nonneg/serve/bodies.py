@@ -212,6 +212,8 @@ def sentence(errors: list[Any]) -> str:
     name = place[0] if place else "the body"
     if first["type"] == "json_invalid":
         return f"the body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}"
+    if first["type"] == "model_attributes_type" and not place:
+        return "the body is no JSON object, or came without content-type: application/json"
     if first["type"] == "missing" and place:
         return f"{name} is missing"
     if first["type"] == "extra_forbidden":
