@@ -22,6 +22,7 @@ from benchmarks import (
     probe,
     processes,
     search,
+    serve,
     topics,
     training,
     views,
@@ -33,7 +34,8 @@ HEAD = (
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
     "machine.\nMade by `make bench`; embeddings, search, modalities and topics want "
     "`NONNEG_EMBEDDINGS=folder`, which `python -m benchmarks.embedding_vectors` fills, and CSR the "
-    'extra `pip install ".[peers]"`, topics `".[topics]"`.'
+    'extra `pip install ".[peers]"`, topics `".[topics]"`; serve wants `NONNEG_MINILM`, the folder '
+    "of all-MiniLM-L6-v2."
 )
 
 
@@ -126,6 +128,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "embeddings": embeddings.section,
     "embedding_speed": embedding_speed.section,
     "search": search.section,
+    "serve": serve.section,
     "modalities": modalities.section,
     "topics": topics.section,
 }

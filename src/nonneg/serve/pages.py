@@ -63,11 +63,12 @@ def reference_page(api: dict[str, Any]) -> Page:
     content = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(api['info']['title'])}</title><style>{_STYLE}</style></head><body>"
+        f"<title>{html.escape(api['info']['title'])}</title><style>{_STYLE}</style></head>"
+        "<body><main>"
         f"<h1>{html.escape(api['info']['summary'])}</h1>"
         '<p>Requests and answers are JSON. <a href="openapi.json">openapi.json</a> describes them '
         'for programs; <a href="./">the first page</a> shows the features.</p>'
-        f"{''.join(parts)}</body></html>"
+        f"{''.join(parts)}</main></body></html>"
     )
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
@@ -92,8 +93,8 @@ def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[
         given = {name: s["examples"][0] for name, s in fields.items() if "examples" in s}
         said = json.dumps(given)
         example = (
-            f"<pre>curl -s localhost:8080{html.escape(path)} -H 'content-type: application/json' "
-            f"-d '{html.escape(said)}'</pre>"
+            f'<pre tabindex="0">curl -s localhost:8080{html.escape(path)} '
+            f"-H 'content-type: application/json' -d '{html.escape(said)}'</pre>"
         )
     table = f"<table>{''.join(rows)}</table>" if rows else ""
     answers = ", ".join(operation["responses"])
