@@ -30,6 +30,9 @@ def index(
             "[dim]default: row numbers[/]",
         ),
     ] = None,
+    idf: Annotated[
+        bool, typer.Option("--idf", help="Count features the more, the fewer samples have them.")
+    ] = False,
     half: Annotated[
         bool, typer.Option("--half", help="Keep values in 16 bits: a third less memory.")
     ] = False,
@@ -75,6 +78,7 @@ def index(
             out=out,
             ids=ids,
             dtype="float16" if half else "float32",
+            idf=idf,
             split=split,
             column=column,
             text=text,

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nonneg.data.dataset import Data
+from nonneg.data.text_records import MissingColumnError
 from nonneg.data.text_table import has_columns, is_table, read_table
 from nonneg.data.vectors import parquet_file
-from nonneg.io import replaced
+from nonneg.io import read_json, replaced
 from nonneg.runs.embedding import run_features
 from nonneg.runs.record import model_digest
-from nonneg.search.sparse_index import BESIDE, SparseIndex, check_index_folder
+from nonneg.search.ranking import idf_weights
+from nonneg.search.sparse_index import BESIDE, INDEX_FILE, SparseIndex, check_index_folder
 from nonneg.training.run_folder import locked
 
 # Where the index of a run lies, unless a place is named.
@@ -52,6 +54,7 @@ def index_run(
     out: str | Path | None = None,
     ids: str | None = None,
     dtype: str = "float32",
+    idf: bool = False,
     watch: Callable[[int, int], None] = lambda n_done, n_samples: None,
     **chosen: Any,  # noqa: ANN401
 ) -> IndexedRun:
@@ -65,6 +68,8 @@ def index_run(
         ids: The column of a table of texts, or of a parquet file, that says what samples are
             called; None for their row numbers.
         dtype: ``"float32"``, or ``"float16"`` for values of half the size.
+        idf: Whether features count the more the rarer they are; see
+            :func:`nonneg.search.idf_weights`.
         watch: Called with the number of samples that are done, and with that of all.
         chosen: ``split``, ``column``, ``text``, ``encoder``, ``batch_size``, ``data_dir``.
 
@@ -81,11 +86,14 @@ def index_run(
         found = run_features(run, source, watch=watch, **chosen)
         parts = [sparse.csr_array(part) for part in found.parts]
         rows: Any = sparse.vstack(parts, format="csr")
-        index = SparseIndex.of(rows, names, dtype=dtype)
+        weights = idf_weights(rows) if idf else None
+        index = SparseIndex.of(rows, names, dtype=dtype, weights=weights)
         index.about = {"run": digest, "source": str(source), "ids": ids}
-        index.about |= _write_beside(out, found.samples, found.texts, names)
-        index.save(out)
-        _sweep(out, index.about)
+        try:
+            index.about |= _write_beside(out, found.samples, found.texts, names)
+            index.save(out)
+        finally:
+            _sweep(out)
     active = rows.nnz / rows.shape[0]
     return IndexedRun(out, len(index), index.n_features, active, index.n_bytes, found.note)
 
@@ -191,17 +199,24 @@ def _write_texts(path: Path, texts: Sequence[str]) -> NDArray[np.int64]:
     return ends
 
 
-def _sweep(out: Path, about: dict[str, Any]) -> None:
-    """Remove what belonged to an index that was replaced."""
+def _sweep(out: Path) -> None:
+    """Remove what belongs to no index: to one that was replaced, or that could not be written."""
+    facts = read_json(out / INDEX_FILE) if (out / INDEX_FILE).is_file() else {}
+    kept = facts.get("about", {}).get("files", {}).values()
     for path in out.glob(f"{BESIDE}*"):
-        if path.name not in about["files"].values():
+        if path.name not in kept:
             path.unlink(missing_ok=True)
 
 
 def _column_of_ids(source: str, name: str, text: str | None) -> NDArray[np.str_]:
     """The ids of samples, as texts ``(n,)``."""
     if is_table(source) and has_columns(source):
-        table = read_table(source, text=text or name, label=name)
+        try:
+            table = read_table(source, text=text or name, label=name)
+        except MissingColumnError as error:
+            if error.args[1] == "text" and text is not None:
+                raise
+            raise ValueError(f"{source} has no column {name!r} to take ids from") from error
         assert table.labels is not None
         named: NDArray[np.str_] = np.array(table.class_names)[table.labels.numpy()]
         return named
@@ -209,6 +224,8 @@ def _column_of_ids(source: str, name: str, text: str | None) -> NDArray[np.str_]
         with parquet_file(Path(source)) as file:
             if name not in file.schema_arrow.names:
                 known = ", ".join(file.schema_arrow.names)
-                raise ValueError(f"{source} has no column {name!r}; its columns are: {known}")
+                raise ValueError(
+                    f"{source} has no column {name!r} to take ids from; it has: {known}"
+                )
             return np.array(list(map(str, file.read(columns=[name]).column(0).to_pylist())))
     raise ValueError(f"{source} has no columns to take ids from; leave --ids out")

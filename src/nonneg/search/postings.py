@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from nonneg.io import replaced
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import Features
 from nonneg.metrics.results import BoolArray, IntArray
@@ -27,6 +29,7 @@ BLOCK = 1 << 16
 # floating point, with which a tenth of the ten nearest among a million rows were others.
 STEPS = (1 << 16) - 1
 Values = NDArray[np.float32] | NDArray[np.uint16]
+_FILES = ("starts", "places", "values")
 Best = tuple[IntArray, NDArray[np.float32]]
 
 
@@ -63,6 +66,38 @@ class Postings(NamedTuple):
             else columns.data.astype(np.float32),
             n,
         )
+
+    @classmethod
+    def read(cls, folder: Path, n_samples: int, n_features: int, *, is_short: bool) -> Self:
+        """The lists that were written into a folder, mapped into memory.
+
+        Only what bounds every read is looked at: lists may be larger than memory.
+
+        Raises:
+            ValueError: Files are damaged, or do not fit together.
+        """
+        arrays = [
+            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _FILES
+        ]
+        starts, places, values = arrays
+        fits = (
+            n_samples >= 0
+            and starts.dtype == np.int64
+            and starts.shape == (n_features * n_blocks(n_samples) + 1,)
+            and places.dtype == np.uint16
+            and values.dtype == (np.uint16 if is_short else np.float32)
+            and places.shape == values.shape == (int(starts[-1]),)
+            and starts[0] == 0
+            and bool((np.diff(starts) >= 0).all())
+        )
+        if not fits:
+            raise ValueError("the files of its lists do not fit together")
+        return cls(starts, places, values, n_samples)
+
+    def write(self, folder: Path) -> None:
+        """Write the lists into a folder."""
+        for name in _FILES:
+            write_array(folder / f"{name}.npy", getattr(self, name))
 
     @property
     def n_blocks(self) -> int:
@@ -133,6 +168,15 @@ class Postings(NamedTuple):
         found: NDArray[np.int32] = np.repeat(begins, np.diff(cells))
         found += self.places[cells[0] : cells[-1]]
         return found
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """An npy file, in pieces that name the file where the disk is full."""
+    with replaced(path) as file:
+        np.lib.format.write_array_header_2_0(file, np.lib.format.header_data_from_array_1_0(array))
+        whole = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for start in range(0, len(whole), 1 << 24):
+            file.write(whole[start : start + (1 << 24)].data)
 
 
 def n_blocks(n_samples: int) -> int:

@@ -17,17 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from nonneg.estimators.reading import Explanation, explanation
-from nonneg.io import read_json, replaced, write_json
+from nonneg.io import read_json, write_json
 from nonneg.metrics.inputs import FeatureLike, checked_features
 from nonneg.metrics.results import BoolArray, IntArray
-from nonneg.search.postings import Postings, n_blocks, unit_parts
+from nonneg.search.postings import Postings, unit_parts, write_array
+from nonneg.search.ranking import checked_weights
 
 INDEX_FILE = "index.json"
 # Files beside the index that belong to it, and to no index of another kind.
 BESIDE = "beside-"
-_POSTING_FILES = ("starts", "places", "values")
-# What values are kept as.
-_DTYPES: dict[str, type[np.generic]] = {"float32": np.float32, "float16": np.uint16}
+_DTYPES = ("float32", "float16")
 # More parts than this are joined: each takes a query some time of its own.
 _MOST_PARTS = 16
 _REMEDY = "build it again with nonneg index"
@@ -82,6 +81,10 @@ class SparseIndex:
             1 / 65,535, which are finer between 0 and 1 than those of floating point: what is found
             among a million rows is the same in all but one of a thousand places.
 
+        weights: A factor from 0 on for each feature, of samples and queries alike ``(d,)``, such as
+            :func:`nonneg.search.idf_weights`; None for equal ones. Cosines and explanations are
+            those of the weighted features.
+
     Attributes:
         about: What else is known of the index, as JSON can hold it; saved with it.
 
@@ -92,25 +95,36 @@ class SparseIndex:
         ([['b', 'a', '']], [[1.0, 0.800000011920929, 0.0]])
     """
 
-    def __init__(self, n_features: int, *, dtype: str = "float32") -> None:
+    def __init__(
+        self, n_features: int, *, dtype: str = "float32", weights: ArrayLike | None = None
+    ) -> None:
         if dtype not in _DTYPES:
             raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(_DTYPES)}")
         self.n_features, self.dtype = n_features, dtype
+        self.weights = None if weights is None else checked_weights(weights, n_features)
         self.about: dict[str, Any] = {}
         self._parts: list[_Part] = []
         self._next_id = 0
 
     @classmethod
-    def of(cls, Z: FeatureLike, ids: ArrayLike | None = None, *, dtype: str = "float32") -> Self:
+    def of(
+        cls,
+        Z: FeatureLike,
+        ids: ArrayLike | None = None,
+        *,
+        dtype: str = "float32",
+        weights: ArrayLike | None = None,
+    ) -> Self:
         """The index of some samples.
 
         Args:
             Z: Non-negative features ``(n, d)``, dense or sparse. All-zero rows are never found.
             ids: One whole number or text per sample, no two alike; their numbers by default.
             dtype: Of the values that are kept.
+            weights: Of features.
         """
         features = checked_features(Z)
-        index = cls(features.n_features, dtype=dtype)
+        index = cls(features.n_features, dtype=dtype, weights=weights)
         index.add(Z, ids)
         return index
 
@@ -239,15 +253,17 @@ class SparseIndex:
         generation = _generation(folder) + 1
         place = folder / f"part-{generation}"
         try:
-            for name in _POSTING_FILES:
-                _write_array(place / f"{name}.npy", getattr(part.lists, name))
-            _write_array(place / "ids.npy", part.ids)
+            part.lists.write(place)
+            write_array(place / "ids.npy", part.ids)
+            if self.weights is not None:
+                write_array(place / "weights.npy", self.weights)
             facts = {
                 "nonneg": "index",
                 "n_features": self.n_features,
                 "n_samples": len(part.ids),
                 "dtype": self.dtype,
                 "next_id": self._next_id,
+                "is_weighted": self.weights is not None,
                 "part": place.name,
                 "about": self.about,
             }
@@ -270,17 +286,17 @@ class SparseIndex:
             index = cls(int(facts["n_features"]), dtype=facts["dtype"])
             place, n = path.parent / Path(facts["part"]).name, int(facts["n_samples"])
             index._next_id, index.about = int(facts["next_id"]), dict(facts["about"])
-            arrays = {
-                name: np.load(place / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-                for name in (*_POSTING_FILES, "ids")
-            }
+            lists = Postings.read(place, n, index.n_features, is_short=index.dtype == "float16")
+            ids = np.load(place / "ids.npy", mmap_mode="r", allow_pickle=False)
+            if facts["is_weighted"]:
+                weights = np.load(place / "weights.npy", allow_pickle=False)
+                index.weights = checked_weights(weights, index.n_features)
+            if ids.shape != (n,) or ids.dtype.kind not in "iU":
+                raise ValueError("ids and lists do not fit together")
         except (KeyError, TypeError, ValueError, OSError) as error:
             raise ValueError(
                 f"{path} does not describe a whole index ({error}); {_REMEDY}"
             ) from error
-        ids = arrays.pop("ids")
-        _check_arrays(path, index, arrays, ids, n)
-        lists = Postings(**arrays, n_samples=n)
         index._parts = [_Part(lists, ids, np.ones(n, dtype=np.bool_))]
         return index
 
@@ -306,7 +322,12 @@ class SparseIndex:
             )
         if features.signed:
             raise ValueError(f"{name} has negative entries; an index takes non-negative features")
-        return sparse.csr_array(sparse.vstack(list(unit_parts(features)), format="csr"))
+        rows = sparse.csr_array(sparse.vstack(list(unit_parts(features)), format="csr"))
+        if self.weights is None:
+            return rows
+        weighted = sparse.csr_array(rows @ sparse.diags_array(self.weights)).astype(np.float32)
+        parts = unit_parts(checked_features(weighted, name))
+        return sparse.csr_array(sparse.vstack(list(parts), format="csr"))
 
     def _checked_ids(self, ids: ArrayLike | None, n: int) -> Ids:
         there = [part.ids for part in self._parts]
@@ -404,39 +425,6 @@ def check_index_folder(folder: Path) -> None:
             raise FileExistsError(
                 f"{folder} holds something else than an index; choose another folder"
             )
-
-
-def _check_arrays(
-    path: Path, index: SparseIndex, arrays: dict[str, NDArray[Any]], ids: Ids, n: int
-) -> None:
-    """Raise a sentence where files of one index do not fit together.
-
-    Only what bounds every read is looked at: an index may be larger than memory.
-    """
-    starts, places, values = (arrays[name] for name in _POSTING_FILES)
-    fits = (
-        n >= 0
-        and starts.dtype == np.int64
-        and starts.shape == (index.n_features * n_blocks(n) + 1,)
-        and ids.shape == (n,)
-        and ids.dtype.kind in "iU"
-        and places.dtype == np.uint16
-        and values.dtype == _DTYPES[index.dtype]
-        and places.shape == values.shape == (int(starts[-1]),)
-        and starts[0] == 0
-        and bool((np.diff(starts) >= 0).all())
-    )
-    if not fits:
-        raise ValueError(f"{path}: its files do not fit together; {_REMEDY}")
-
-
-def _write_array(path: Path, array: NDArray[Any]) -> None:
-    """An npy file, in pieces that name the file where the disk is full."""
-    with replaced(path) as file:
-        np.lib.format.write_array_header_2_0(file, np.lib.format.header_data_from_array_1_0(array))
-        whole = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for start in range(0, len(whole), 1 << 24):
-            file.write(whole[start : start + (1 << 24)].data)
 
 
 def _generation(folder: Path) -> int:
