@@ -18,6 +18,7 @@ from nonneg.cli import (
     embed,
     evaluate,
     fit,
+    import_checkpoint,
     index,
     presets,
     report,
@@ -94,6 +95,7 @@ for command in (
     fit.fit,
     embed.embed,
     curate.curate,
+    import_checkpoint.import_checkpoint,
     index.index,
     search.search,
     report.report,
@@ -101,7 +103,8 @@ for command in (
     reproduce.reproduce,
     theory.theory,
 ):
-    app.command(command.__name__, cls=_Command, help=_help(command.__doc__))(command)
+    name = command.__name__.replace("_", "-")
+    app.command(name, cls=_Command, help=_help(command.__doc__))(command)
 
 
 def main() -> None:
