@@ -20,7 +20,10 @@ from nonneg.settings import explained
 site = runpy.run_path(str(ROOT / "tools" / "docs_site.py"))
 
 # Their results are looked at by tests of their own.
-CHECKED = {"docs/vectors.md", "docs/modalities.md", "docs/graphs.md", "docs/atlas.md", "README.md"}
+CHECKED = {
+    "docs/vectors.md", "docs/modalities.md", "docs/graphs.md", "docs/atlas.md", "docs/export.md",
+    "README.md",
+}  # fmt: skip
 # Pages whose code needs an extra.
 EXTRAS = {"docs/serving.md": ("fastapi", "uvicorn")}
 RUNNABLE = [page for page in PAGES if python_of(page)]
@@ -86,6 +89,14 @@ def test_python_of_the_page_about_the_atlas(tmp_path, monkeypatch, capsys):
     assert names["Z_images"].shape == (200, 256)
     assert np.load("captions.npz")["caption_of"].shape == (1000,)
     assert (tmp_path / "atlas.html").exists()
+
+
+def test_python_of_the_page_about_other_programs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run("docs/export.md")
+    shown = [block for block in blocks("docs/export.md") if block.startswith(("{'1'", "3 {"))]
+    assert len(shown) == 2
+    assert capsys.readouterr().out.split() == "".join(shown).split()
 
 
 @pytest.mark.parametrize("page", PAGES)

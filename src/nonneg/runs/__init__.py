@@ -14,6 +14,7 @@ from nonneg.runs.experiment import (
     run_experiment,
     training_data,
 )
+from nonneg.runs.exporting import Exported, export_run
 from nonneg.runs.fitting import FittedRun, fit_run
 from nonneg.runs.indexing import IndexedRun, index_run
 from nonneg.runs.record import RunRecord, is_fitted, read_run, run_data, run_encoder
@@ -33,6 +34,7 @@ __all__ = [
     "DataSettings",
     "Embedded",
     "Experiment",
+    "Exported",
     "FittedRun",
     "FoundSample",
     "FoundSamples",
@@ -48,6 +50,7 @@ __all__ = [
     "compare_runs",
     "embed_run",
     "evaluate_run",
+    "export_run",
     "fit_run",
     "index_run",
     "is_fitted",

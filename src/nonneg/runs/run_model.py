@@ -90,7 +90,19 @@ class RunModel:
         return sparse.csr_array(found)
 
     def of_texts(self, texts: Sequence[str]) -> sparse.csr_array:
-        """Features of texts, float32 ``(n, n_features)``; an empty text has none."""
+        """Features of texts, float32 ``(n, n_features)``; an empty text has none.
+
+        Raises:
+            TypeError: It is one text, or holds something else than texts.
+            ValueError: See :attr:`text_encoder`.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts is one text; give a list of texts, also of one")
+        for place, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"texts holds {type(text).__name__} in place {place}; give a text")
+        if not len(texts):
+            return sparse.csr_array(np.zeros((0, self.n_features), dtype=np.float32))
         told = [place for place, text in enumerate(texts) if text.strip()]
         vectors = np.zeros((len(texts), self.n_inputs), dtype=np.float32)
         if told:
