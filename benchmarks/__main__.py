@@ -23,6 +23,7 @@ from benchmarks import (
     processes,
     retrieval,
     search,
+    serve,
     topics,
     training,
     views,
@@ -34,7 +35,8 @@ HEAD = (
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
     "machine.\nMade by `make bench`; embeddings, search, retrieval, modalities and topics want "
     "`NONNEG_EMBEDDINGS=folder`, which `python -m benchmarks.embedding_vectors` fills, and CSR the "
-    'extra `pip install ".[peers]"`, topics `".[topics]"`.'
+    'extra `pip install ".[peers]"`, topics `".[topics]"`; serve wants `NONNEG_MINILM`, the folder '
+    "of all-MiniLM-L6-v2."
 )
 
 
@@ -128,6 +130,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "embedding_speed": embedding_speed.section,
     "search": search.section,
     "retrieval": retrieval.section,
+    "serve": serve.section,
     "modalities": modalities.section,
     "topics": topics.section,
 }

@@ -33,11 +33,15 @@ CHECKED = {
     "docs/scale.md",
     "docs/vectors.md",
 }
+# Pages whose code needs an extra.
+EXTRAS = {"docs/serving.md": ("fastapi", "uvicorn")}
 RUNNABLE = [page for page in PAGES if python_of(page)]
 
 
 @pytest.mark.parametrize("page", [page for page in RUNNABLE if page not in CHECKED])
 def test_python_runs(page, tmp_path, monkeypatch, capsys):
+    for name in EXTRAS.get(page, ()):
+        pytest.importorskip(name, reason=f"{name} is not installed; it is in the dev extra")
     monkeypatch.chdir(tmp_path)
     run(page)
 

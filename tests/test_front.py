@@ -22,6 +22,7 @@ COMMANDS = (
     "report",
     "reproduce",
     "search",
+    "serve",
     "theory",
     "train",
 )

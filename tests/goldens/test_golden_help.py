@@ -6,7 +6,7 @@ import pytest
 
 COMMANDS = (
     "demo", "train", "evaluate", "compare", "presets", "fit", "embed", "curate", "index", "search",
-    "export", "import-checkpoint", "report", "reproduce", "theory",
+    "export", "import-checkpoint", "report", "serve", "reproduce", "theory",
 )  # fmt: skip
 TEXTS = {
     "nonneg": ("--help",),

@@ -25,6 +25,7 @@ from nonneg.cli import (
     report,
     reproduce,
     search,
+    serve,
     theory,
     train,
 )
@@ -100,6 +101,7 @@ for command in (
     export.export,
     import_checkpoint.import_checkpoint,
     report.report,
+    serve.serve,
     reproduce.reproduce,
     theory.theory,
 ):

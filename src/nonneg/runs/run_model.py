@@ -13,6 +13,7 @@ from nonneg.data.text_table import has_columns, read_table
 from nonneg.interchange.arrow import ArrowFeatures
 from nonneg.runs.record import is_fitted, model_digest, read_run
 from nonneg.runs.text_fits import run_text_encoder
+from nonneg.runs.vector_fits import TextFile
 from nonneg.texts import TextEncoder, embed
 from nonneg.training.run_folder import RUN_FILE
 
@@ -55,6 +56,12 @@ class RunModel:
         """Of the features, one each; numbered where none was given."""
         return tuple(map(str, self.ncl.get_feature_names_out()))
 
+    @property
+    def reads_texts(self) -> bool:
+        """Whether the run knows what embedded its texts, or was told here."""
+        known = self._texts
+        return self._encoder is not None or (known is not None and known.encoder is not None)
+
     @cached_property
     def text_encoder(self) -> TextEncoder:
         """What embeds texts.
@@ -62,15 +69,17 @@ class RunModel:
         Raises:
             ValueError: The run was not fitted to texts, or the encoder has changed.
         """
+        return run_text_encoder(self._texts, run=self.folder, encoder=self._encoder)
+
+    @cached_property
+    def _texts(self) -> TextFile | None:
         known = read_run(self.folder).fit if (self.folder / RUN_FILE).exists() else None
-        texts = None if known is None else known.data.texts
-        return run_text_encoder(texts, run=self.folder, encoder=self._encoder)
+        return None if known is None else known.data.texts
 
     def texts_of(self, table: str | Path) -> Sequence[str]:
         """The texts of a table that has the columns of the run's own."""
-        known = read_run(self.folder).fit if (self.folder / RUN_FILE).exists() else None
-        texts = None if known is None else known.data.texts
-        column = None if texts is None or not has_columns(table) else texts.text
+        known = self._texts
+        column = None if known is None or not has_columns(table) else known.text
         return read_table(table, text=column).texts
 
     def of_vectors(self, X: ArrayLike) -> sparse.csr_array:

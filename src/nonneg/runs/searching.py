@@ -165,6 +165,10 @@ class RunSearch:
             )
         return FoundSamples(explanation(row, row, self.names), tuple(samples))
 
+    def text(self, id: Which) -> str | None:
+        """What a sample of the index says; None where that is not known."""
+        return self._beside.text(self._beside.number(id))
+
     def _queried_model(self) -> RunModel:
         if self.model is None:
             raise ValueError(
