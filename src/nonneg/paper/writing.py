@@ -109,9 +109,11 @@ def _curve_panels(content: dict[str, Any]) -> dict[str, dict[str, dict[int, Curv
 
 def _dot_panels(content: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
     """The values of the main figures by heading and by arm; rates in percent."""
-    plan = PLANS.get(content["name"])
     panels: dict[str, dict[str, list[float]]] = {}
-    for key in () if plan is None else plan.drawn:
+    plan = PLANS.get(content["name"])
+    if plan is None:
+        return panels
+    for key in plan.drawn:
         for name, arm in content["arms"].items():
             for figures in arm["figures"].values():
                 found = figures.get(key)
