@@ -102,7 +102,7 @@ OPTIONS = {
 def test_commands_and_their_options_exist(page):
     commands = "\n".join([*blocks(page), *re.findall(r"`(nonneg [^`]*)`", text_of(page))])
     for line in commands.splitlines():
-        for command in re.findall(r"\bnonneg ([a-z]+(?: [^#&|]*)?)", line.split(" #")[0]):
+        for command in re.findall(r"\bnonneg ([a-z][a-z-]+(?: [^#&|]*)?)", line.split(" #")[0]):
             name, *words = command.split()
             assert name in OPTIONS, line
             named = {word.partition("=")[0] for word in words if word.startswith("--")}

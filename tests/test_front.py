@@ -15,6 +15,7 @@ COMMANDS = (
     "embed",
     "evaluate",
     "fit",
+    "import-checkpoint",
     "presets",
     "report",
     "reproduce",

@@ -18,6 +18,7 @@ from nonneg.cli import (
     embed,
     evaluate,
     fit,
+    import_checkpoint,
     presets,
     report,
     reproduce,
@@ -91,11 +92,13 @@ for command in (
     fit.fit,
     embed.embed,
     curate.curate,
+    import_checkpoint.import_checkpoint,
     report.report,
     reproduce.reproduce,
     theory.theory,
 ):
-    app.command(command.__name__, cls=_Command, help=_help(command.__doc__))(command)
+    name = command.__name__.replace("_", "-")
+    app.command(name, cls=_Command, help=_help(command.__doc__))(command)
 
 
 def main() -> None:
