@@ -14,6 +14,7 @@ COMMANDS = (
     "demo",
     "embed",
     "evaluate",
+    "export",
     "fit",
     "import-checkpoint",
     "presets",

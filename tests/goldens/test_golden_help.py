@@ -5,7 +5,7 @@ import re
 import pytest
 
 COMMANDS = (
-    "demo", "train", "evaluate", "compare", "presets", "fit", "embed", "curate",
+    "demo", "train", "evaluate", "compare", "presets", "fit", "embed", "curate", "export",
     "import-checkpoint", "report", "reproduce", "theory",
 )  # fmt: skip
 TEXTS = {
