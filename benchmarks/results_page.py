@@ -1,4 +1,4 @@
-"""The generated part of RESULTS.md, and the figures that it may quote.
+"""The generated part of RESULTS.md, the figures that it may quote, and the tables' pictures.
 
 python -m benchmarks.results_page
 """
@@ -46,8 +46,13 @@ def recorded_figures(root: Path) -> set[str]:
 
 
 def main() -> None:
-    """Rewrite the page in place."""
+    """Rewrite the page in place, and draw the pictures of all tables again."""
+    # Imported on use: reading the page needs none of it.
+    from nonneg.paper.writing import write_picture
+
     PAGE.write_text(refreshed(PAGE.read_text(), ROOT / "results"))
+    for path in sorted((ROOT / "results").rglob("*-*.json")):
+        write_picture(path)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ SMALL = (
     "encoder.projector.n_features=32",
     "training.epochs=3",
     "training.warmup_epochs=1",
+    # As the preset had them in 0.1.
+    "loss.temperature=0.15",
+    "training.reinit_at=0",
 )
 DOUBLE = ("training.precision=64-true",)
 SPARSE = ("training.max_on_rate=0.2",)

@@ -7,6 +7,7 @@ from nonneg.report.figures import (
     correlation_matrices,
     paper_figures,
     property_bars,
+    seed_dots,
     selection_curve,
     sepin_curve,
     write_figures,
@@ -27,6 +28,25 @@ def test_bars_are_the_values_and_lines_the_chance():
     assert [bar.get_height() for bar in consistency.patches] == [0.1, 0.6]
     heights = [line.get_segments()[0][0][1] for line in consistency.collections]
     assert 0.2 in [pytest.approx(height) for height in heights]
+
+
+def test_dots_are_the_seeds_and_bars_their_means():
+    panels = {
+        "purity": {"CL": [0.2, 0.4], "NCL": [0.7, 0.8]},
+        "SEPIN@1": {"NCL": [0.1]},
+    }
+    figure = seed_dots(panels, nonnegative={"NCL"})
+    purity, sepin = figure.axes
+    assert [axis.get_title() for axis in figure.axes] == list(panels)
+    assert [label.get_text() for label in purity.get_yticklabels()] == ["CL", "NCL"]
+    drawn = [line.get_xydata().tolist() for line in purity.lines]
+    assert drawn[0] == [[0.2, 0], [0.4, 0]]
+    assert [x for x, _ in drawn[1]] == pytest.approx([0.3, 0.3])
+    assert drawn[2] == [[0.7, 1], [0.8, 1]]
+    # A figure that CL lacks leaves its row empty; NCL keeps row and colour.
+    assert sepin.lines[0].get_xydata().tolist() == [[0.1, 1]]
+    assert sepin.lines[0].get_color() == purity.lines[2].get_color()
+    assert purity.lines[0].get_color() != purity.lines[2].get_color()
 
 
 def test_class_consistency_says_of_which_features_it_is():

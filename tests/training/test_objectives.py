@@ -32,6 +32,7 @@ SMALL = [
     "training.warmup_epochs=1",
     "training.batch_size=64",
     "optimizer.lr=0.005",
+    "training.reinit_at=0",
 ]
 
 NUMBERS = torch.arange(5)

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,9 +11,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from nonneg.presets import presets
 from nonneg.settings import nearest
-
-if TYPE_CHECKING:
-    from nonneg.paper.filling import Curve, Filled
 
 MODALITIES = "modalities"
 DEFAULT = "fashion-mnist"
@@ -73,7 +70,7 @@ def reproduce(
     # Imported on use: the help of the command needs none of this.
     from nonneg.paper.filling import RunStore, filled, n_runs, table_title
     from nonneg.paper.tables import PLANS
-    from nonneg.paper.writing import check_place, markdown, write_table
+    from nonneg.paper.writing import check_place, markdown, write_picture, write_table
 
     _check(table, preset, set_ or [])
     of_preset = None if table == MODALITIES else preset or DEFAULT
@@ -121,8 +118,7 @@ def reproduce(
             found = filled(PLANS[table], store, range(seeds))
     console.print(Markdown(markdown(found, command=command)))
     path = write_table(found, out, command=command)
-    if found.curves:
-        _write_curves(found, path.with_suffix(".png"))
+    write_picture(path.with_suffix(".json"))
     console.print(f"written to {path} and, with every setting, {path.with_suffix('.json')}")
     if found.missing:
         console.print(
@@ -146,14 +142,3 @@ def _check(table: str, preset: str | None, changes: list[str]) -> None:
         )
     if any(change.partition("=")[0].strip() == "seed" for change in changes):
         raise ValueError("seeds of a table are 0, 1, …; say how many with --seeds")
-
-
-def _write_curves(found: "Filled", path: Path) -> None:
-    # Imported on use: matplotlib is slow.
-    from nonneg.report.figures import learning_curves, save_figure
-
-    panels: dict[str, dict[str, dict[int, Curve]]] = {}
-    for name, runs in found.curves.items():
-        method, _, start = name.partition(", ")
-        panels.setdefault(start or "from scratch", {})[method] = runs
-    save_figure(learning_curves(panels, y_label="accuracy on held-out samples"), path)

@@ -85,6 +85,7 @@ class Plan:
             that share them measure a section which several of them need once.
         grid: How each arm is tuned; None takes the preset as it is.
         paper: What the paper reports, by arm and figure, as it prints it.
+        drawn: Names of the figures that the picture beside the table shows.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Plan:
     evaluation: tuple[str, ...] = EVALUATION
     grid: Grid | None = None
     paper: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    drawn: tuple[str, ...] = ()
 
 
 # Where transforms, objectives or settings are compared, they have to reach the backbone, as in the
@@ -145,6 +147,7 @@ _IN_SHORT = _headings(
     top20_purity="top-20 purity",
 )
 _IN_SHORT_SECTIONS = ("properties", "neighbours", "probe")
+_DRAWN_IN_SHORT = ("sparsity", "top20_purity", "precision_features", "probe_hidden")
 
 
 # The set whose figures in the paper stand beside ours.
@@ -176,6 +179,7 @@ PROPERTIES = Plan(
     arms=(CL, NCL),
     figures=READABILITY | _headings("step_ms"),
     sections=("properties",),
+    drawn=("sparsity_alive", "top20_purity", "correlation"),
 )
 
 TRANSFER = Plan(
@@ -201,6 +205,7 @@ TRANSFER = Plan(
     sections=("probe", "neighbours", "fine_tune", "transfer", "robustness"),
     paper=_paper(published_figures, "probe_hidden", "fine_tune", "robust_corruption")
     | _paper(published_figures, "robust_sketch", "robust_stylised"),
+    drawn=("probe_hidden", "probe_features", "precision_hidden", "precision_features"),
 )
 
 DISENTANGLEMENT = Plan(
@@ -221,6 +226,7 @@ DISENTANGLEMENT = Plan(
     ),
     sections=("sepin", "factors"),
     paper=_paper(published_sepin, "sepin_1", "sepin_10", "sepin_100", "sepin_all"),
+    drawn=("sepin_1", "sepin_10", "dci_disentanglement", "mig"),
 )
 
 
@@ -251,6 +257,7 @@ def _selection() -> Plan:
             for task in tasks
             for key in rankings
         },
+        drawn=tuple(f"selection_retrieval_{key}" for key in rankings),
     )
 
 
@@ -273,6 +280,7 @@ TRANSFORMS = Plan(
     ),
     figures=_IN_SHORT | _headings(class_consistency="class consistency"),
     sections=_IN_SHORT_SECTIONS,
+    drawn=_DRAWN_IN_SHORT,
     changes=_THROUGH_THE_BACKBONE,
     evaluation=IN_SHORT,
 )
@@ -305,6 +313,7 @@ SENSITIVITY = Plan(
     ),
     figures=_IN_SHORT,
     sections=_IN_SHORT_SECTIONS,
+    drawn=_DRAWN_IN_SHORT,
     # Whatever the preset has: there are arms with fewer and with more.
     changes=(*_THROUGH_THE_BACKBONE, "encoder.projector.n_features=2048"),
     evaluation=IN_SHORT,
@@ -332,6 +341,7 @@ RECIPE = Plan(
         sepin_1="SEPIN@1",
     ),
     sections=("properties", "neighbours", "sepin"),
+    drawn=("sparsity_alive", "alive_rate", "top20_purity", "precision_features"),
 )
 
 _CLASSES = ("task=supervised",)
@@ -406,6 +416,7 @@ METHODS = Plan(
     arms=tuple(arm for name, changes in _METHODS.items() for arm in _both(name, changes)),
     figures=_IN_SHORT | _headings(correlation="correlation"),
     sections=_IN_SHORT_SECTIONS,
+    drawn=_DRAWN_IN_SHORT,
     changes=_THROUGH_THE_BACKBONE,
     evaluation=IN_SHORT,
 )

@@ -1,12 +1,14 @@
-"""Filled tables as Markdown, and as JSON with every setting."""
+"""Filled tables as Markdown, as JSON with every setting, and as a picture."""
 
 import re
 import statistics
 from pathlib import Path
 from typing import Any
 
+from nonneg.head.nonnegative import TRANSFORMS
 from nonneg.io import check_folder, read_json, write_bytes, write_json
-from nonneg.paper.filling import Filled, fixed_accuracies, steps_to_reach
+from nonneg.paper.filling import Curve, Filled, fixed_accuracies, steps_to_reach
+from nonneg.paper.tables import PLANS
 from nonneg.runs.comparing import MIN_PAIRS, ComparedFigure, comparison_rows
 
 # With more arms than this, arms are rows and figures columns.
@@ -63,6 +65,65 @@ def write_table(table: Filled, out: Path, *, command: str) -> Path:
     return path
 
 
+def write_picture(path: Path) -> Path | None:
+    """Draw a table from its JSON file, as a PNG beside it; None where its plan draws nothing.
+
+    Learning curves are drawn as they are, other tables as a dot per seed of the main figures.
+
+    Args:
+        path: ``TITLE.json``, as ``write_table`` wrote it.
+    """
+    # Imported on use: matplotlib is slow.
+    from nonneg.report.figures import learning_curves, save_figure, seed_dots
+
+    content = _kept(path)
+    if content is None:
+        raise FileNotFoundError(f"there is no table {path}; make it with nonneg reproduce")
+    if curves := _curve_panels(content):
+        drawing = learning_curves(curves, y_label="accuracy on held-out samples")
+    elif panels := _dot_panels(content):
+        drawing = seed_dots(panels, nonnegative=_nonnegative_arms(content))
+    else:
+        return None
+    picture = path.with_suffix(".png")
+    save_figure(drawing, picture)
+    return picture
+
+
+def _nonnegative_arms(content: dict[str, Any]) -> set[str]:
+    kinds = {
+        name: arm["settings"]["encoder"]["nonnegative"] for name, arm in content["arms"].items()
+    }
+    return {name for name, kind in kinds.items() if TRANSFORMS[kind].is_nonnegative}
+
+
+def _curve_panels(content: dict[str, Any]) -> dict[str, dict[str, dict[int, Curve]]]:
+    """Accuracy over training, by start and method."""
+    panels: dict[str, dict[str, dict[int, Curve]]] = {}
+    for name, arm in content["arms"].items():
+        if arm.get("accuracy_by_step"):
+            method, _, start = name.partition(", ")
+            panels.setdefault(start or "from scratch", {})[method] = arm["accuracy_by_step"]
+    return panels
+
+
+def _dot_panels(content: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """The values of the main figures by heading and by arm; rates in percent."""
+    panels: dict[str, dict[str, list[float]]] = {}
+    plan = PLANS.get(content["name"])
+    if plan is None:
+        return panels
+    for key in plan.drawn:
+        for name, arm in content["arms"].items():
+            for figures in arm["figures"].values():
+                found = figures.get(key)
+                if found is not None and found["value"] is not None:
+                    heading = plan.figures[key]
+                    value = found["value"] * (100 if found["is_rate"] else 1)
+                    panels.setdefault(heading, {}).setdefault(name, []).append(value)
+    return panels
+
+
 def _kept(path: Path) -> dict[str, Any] | None:
     """The table of a file, or None where there is none."""
     if not path.exists():
@@ -103,7 +164,9 @@ def markdown(table: Filled, *, command: str) -> str:
         parts.append("The paper's figures are from larger sets and networks: compare differences.")
     if table.curves:
         parts.append(_early_stage(table))
-        parts.append(f"![accuracy over training]({table.title}.png)")
+    if table.curves or table.plan.drawn:
+        what = "accuracy over training" if table.curves else "the main figures, a dot per seed"
+        parts.append(f"![{what}]({table.title}.png)")
     if table.tuning:
         parts.append(_tuning(table))
     if table.not_measured:

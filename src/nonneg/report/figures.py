@@ -1,6 +1,6 @@
-"""Figures for papers: properties, selection, correlation, SEPIN, montages, learning curves."""
+"""Figures for papers: properties, selection, correlation, SEPIN, montages, curves, dots."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -119,6 +119,41 @@ def learning_curves(
         axis.grid(visible=True, alpha=0.3)
         axis.legend(fontsize=8, loc="lower right")
     axes[0].set_ylabel(y_label)
+    return figure
+
+
+Values = Mapping[str, Sequence[float]]
+
+
+def seed_dots(panels: Mapping[str, Values], *, nonnegative: Container[str] = ()) -> Drawing:
+    """One panel per figure, one row per method: a dot per seed, and a bar at their mean.
+
+    Args:
+        panels: By title, then by method: a value per seed. A method that lacks a figure has an
+            empty row there.
+        nonnegative: Methods with non-negative features, which get the colour of NCL.
+    """
+    methods = list(dict.fromkeys(method for values in panels.values() for method in values))
+    size = (1.6 + 2.3 * len(panels), 0.9 + 0.26 * len(methods))
+    figure = Drawing(figsize=size, dpi=120, layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axis, (title, values) in zip(axes, panels.items(), strict=True):
+        for row, method in enumerate(methods):
+            found = list(values.get(method, ()))
+            if not found:
+                continue
+            colour = COLOURS[int(method in nonnegative)]
+            axis.plot(found, [row] * len(found), "o", color=colour, markersize=4, alpha=0.6)
+            mean = float(np.mean(found))
+            axis.plot([mean, mean], [row - 0.32, row + 0.32], color=colour, linewidth=2)
+        axis.set_title(fill(title, 30), fontsize=9)
+        axis.set_yticks(range(len(methods)), methods, fontsize=8)
+        axis.set_ylim(len(methods) - 0.4, -0.6)
+        axis.margins(x=0.12)
+        axis.tick_params(axis="x", labelsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(visible=True, axis="x", color="0.92")
+        axis.set_axisbelow(True)
     return figure
 
 
