@@ -11,8 +11,8 @@ from twelve_kinds import X_NEW, Y_NEW, X
 from nonneg import NCL, metrics
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators import ncl as module
-from nonneg.estimators.axes import Axes
-from nonneg.estimators.sizes import chosen_sizes
+from nonneg.estimators.axes import Axes, principal_axes
+from nonneg.estimators.sizes import chosen_sizes, fitted_sizes
 from nonneg.head.projector import ProjectorSettings
 from nonneg.head.revival import Beginning, begin_at_centres, last_layer, twin_leaders
 
@@ -109,11 +109,15 @@ def test_large_groups_are_looked_for_only_where_they_count(monkeypatch):
     found = []
     real = Axes.stability
     monkeypatch.setattr(Axes, "stability", lambda *given: found.append(real(*given)) or found[-1])
+
+    def sizes(rows):
+        axes = Axes(*principal_axes(rows, 0))
+        return fitted_sizes(axes, axes.agreement(rows, 0), rows, "balanced", 0)
+
     for rows in (TIGHT, np.tile(vague(5), (4, 1)), vague(5)[:100]):
-        NCL(max_steps=1, random_state=0).fit(rows)
+        sizes(rows)
     assert found == [0.0]  # a hundred are too few to tell
-    for n_groups in (5, 1):
-        NCL(max_steps=1, random_state=0).fit(vague(n_groups))
+    assert sizes(vague(5)).topic_strength > sizes(vague(1)).topic_strength == 0
     assert found[1] > 0.9
     assert found[2] < 0.8
 
