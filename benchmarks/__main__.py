@@ -21,6 +21,9 @@ from benchmarks import (
     modalities,
     probe,
     processes,
+    retrieval,
+    search,
+    serve,
     topics,
     training,
     views,
@@ -30,9 +33,10 @@ RESULTS = Path(__file__).with_name("results.md")
 HEAD = (
     "# Benchmarks\n\n"
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
-    "machine.\nMade by `make bench`; embeddings, modalities and topics want "
+    "machine.\nMade by `make bench`; embeddings, search, retrieval, modalities and topics want "
     "`NONNEG_EMBEDDINGS=folder`, which `python -m benchmarks.embedding_vectors` fills, and CSR the "
-    'extra `pip install ".[peers]"`, topics `".[topics]"`.'
+    'extra `pip install ".[peers]"`, topics `".[topics]"`; serve wants `NONNEG_MINILM`, the folder '
+    "of all-MiniLM-L6-v2."
 )
 
 
@@ -124,6 +128,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "probe": _probe,
     "embeddings": embeddings.section,
     "embedding_speed": embedding_speed.section,
+    "search": search.section,
+    "retrieval": retrieval.section,
+    "serve": serve.section,
     "modalities": modalities.section,
     "topics": topics.section,
 }

@@ -15,6 +15,7 @@ from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import Gate, GateSettings, ProjectorSettings, projector
 from nonneg.inference import evaluation_mode
 from nonneg.io import read_json, read_tensors, write_json, write_tensors
+from nonneg.pretrained import Shareable
 from nonneg.settings import Settings
 
 CONFIG_FILE = "config.json"
@@ -75,7 +76,7 @@ class EncoderSettings(Settings):
         return self
 
 
-class Encoder(nn.Module):
+class Encoder(Shareable, nn.Module):
     """Samples in, readable features out.
 
     Args:

@@ -1,4 +1,12 @@
-"""How tests walk through a page, and which parts an atlas has."""
+"""How tests open a page and walk through it, and which parts an atlas has."""
+
+import shutil
+
+import pytest
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></script><!-- \u2028"
 
@@ -53,3 +61,18 @@ def go(page, route):
     """Follow a link to an address, and wait until it is shown."""
     page.evaluate("route => { location.hash = '#/' + route }", route)
     until(page, "route => shown === '#/' + route", route)
+
+
+def running_browser():
+    """A browser for a fixture, which ends it; without one the tests are skipped."""
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed; it is in the dev extra"
+    )
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield running
+        running.close()

@@ -17,10 +17,15 @@ from nonneg.cli import (
     demo,
     embed,
     evaluate,
+    export,
     fit,
+    import_checkpoint,
+    index,
     presets,
     report,
     reproduce,
+    search,
+    serve,
     theory,
     train,
 )
@@ -91,11 +96,17 @@ for command in (
     fit.fit,
     embed.embed,
     curate.curate,
+    index.index,
+    search.search,
+    export.export,
+    import_checkpoint.import_checkpoint,
     report.report,
+    serve.serve,
     reproduce.reproduce,
     theory.theory,
 ):
-    app.command(command.__name__, cls=_Command, help=_help(command.__doc__))(command)
+    name = command.__name__.replace("_", "-")
+    app.command(name, cls=_Command, help=_help(command.__doc__))(command)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import math
+import re
 from importlib import resources
 from string import Template
 from typing import Any
@@ -104,8 +105,12 @@ SCRIPTS = (
     "space",
     "compare",
     "training",
+    "try",
     "main",
 )
+# Of the page that a server shows where there is no atlas.
+_PLAIN_SCRIPTS = ("dom", "plain", "try")
+_CONTENT = re.compile(r'<script type="application/json" id="content">(.*?)</script>', re.DOTALL)
 
 
 def page(title: str, content: object) -> str:
@@ -115,16 +120,50 @@ def page(title: str, content: object) -> str:
         title: Shown as text, whatever it holds.
         content: What the page shows, as values that JSON can hold.
     """
-    script = '"use strict";\n' + "\n".join(_part(f"{name}.js") for name in SCRIPTS)
-    style = _part("atlas.css")
-    return Template(_part("atlas.html")).substitute(
+    return _page("atlas.html", SCRIPTS, title, content)
+
+
+def can_be_served(atlas: str) -> bool:
+    """Whether a page is an atlas by the present script: only that one knows how to show it."""
+    return (
+        _CONTENT.search(atlas) is not None and f"script-src '{_digest(_script(SCRIPTS))}'" in atlas
+    )
+
+
+def served_page(title: str, atlas: str | None, facts: dict[str, Any]) -> str:
+    """A page that may ask the server it comes from, and nobody else: an atlas with a box to try.
+
+    Args:
+        title: Of the page without an atlas.
+        atlas: What :func:`page` made and :func:`can_be_served` accepts; None for the box alone.
+        facts: Of the server, for ``try.js``.
+    """
+    connect = "; connect-src 'self'"
+    found = None if atlas is None else _CONTENT.search(atlas)
+    if found is None:
+        content: dict[str, Any] = {"served": facts | {"has_atlas": False}}
+        return _page("plain.html", _PLAIN_SCRIPTS, title, content, connect=connect)
+    content = json.loads(found[1]) | {"served": facts | {"has_atlas": True}}
+    return _page("atlas.html", SCRIPTS, content["title"], content, connect=connect)
+
+
+def _page(
+    template: str, scripts: tuple[str, ...], title: str, content: object, *, connect: str = ""
+) -> str:
+    script, style = _script(scripts), _part("atlas.css")
+    return Template(_part(template)).substitute(
         title=html.escape(title),
         style=style,
         script=script,
         style_digest=_digest(style),
         script_digest=_digest(script),
+        connect=connect,
         content=embedded_json(content),
     )
+
+
+def _script(names: tuple[str, ...]) -> str:
+    return '"use strict";\n' + "\n".join(_part(f"{name}.js") for name in names)
 
 
 def _part(name: str) -> str:

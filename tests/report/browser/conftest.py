@@ -4,18 +4,13 @@ Without a browser these tests are skipped, except with CI=true: there a skipped 
 """
 
 import os
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from browsing import HOSTILE, go
+from browsing import HOSTILE, go, running_browser
 
 from nonneg.report import Atlas, RunInfo, Samples, SelectionPoint, Training, write_atlas
-
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -29,17 +24,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(scope="module")
 def browser():
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed; it is in the dev extra"
-    )
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield running
-        running.close()
+    yield from running_browser()
 
 
 @pytest.fixture(scope="module")

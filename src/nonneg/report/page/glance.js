@@ -97,6 +97,7 @@ function showGlance() {
   return [
     el("h1", {}, content.title),
     content.about.map((line) => el("p", { class: "lead" }, line)),
+    tryPart(),
     bigNumbers(),
     against
       ? section(

@@ -62,8 +62,8 @@ const partOf = (path) => {
 
 function show(event) {
   const isPart = location.hash.startsWith("#/");
-  if (!isPart && shown !== null && event) return; // a link inside the page
-  const hash = isPart ? location.hash : shown || "#/";
+  if (!isPart && location.hash && shown !== null && event) return; // a link inside the page
+  const hash = isPart ? location.hash : (location.hash && shown) || "#/"; // without one: the start
   shown = hash;
   const [path, search] = hash.slice(2).split("?");
   const main = document.getElementById("main");
