@@ -112,6 +112,17 @@ class _Words:
         return rng.standard_normal((len(words), self.n_numbers)).astype(np.float32)
 
 
+def n_directions(X: Vectors) -> int:
+    """In how many directions vectors vary; ICA makes noise of any other, and finds nothing then.
+
+    Example:
+        >>> n_directions(np.array([[1.0, 2.0, 3.0], [1.0, 3.0, 4.0], [1.0, 5.0, 1.0]]))
+        2
+    """
+    centred = X.astype(np.float64) - X.mean(axis=0)
+    return int(np.linalg.matrix_rank(centred.T @ centred, hermitian=True))
+
+
 def topics(
     name: str, n_topics: int, n_active: int, seed: int, *, is_transductive: bool
 ) -> Represent:
@@ -123,7 +134,7 @@ def topics(
 
     Args:
         name: The class in turftopic.
-        n_topics: How many; ICA has at most one per number of a vector, SensTopic ``MOST_TOPICS``.
+        n_topics: How many; S³ has at most ``n_directions``, SensTopic ``MOST_TOPICS``.
         n_active: How many are kept per sample.
         seed: Of everything drawn.
         is_transductive: Whether questions are fitted too.
@@ -132,7 +143,7 @@ def topics(
     def represent(train: Vectors, queries: Vectors) -> Features:
         everything = np.concatenate([train, queries])
         fitted = everything if is_transductive else train
-        most = MOST_TOPICS if name == "SensTopic" else min(fitted.shape)
+        most = MOST_TOPICS if name == "SensTopic" else n_directions(fitted)
         began = time.process_time()
         with warnings.catch_warnings(), redirect_stdout(StringIO()):
             warnings.simplefilter("ignore")

@@ -127,7 +127,7 @@ def test_a_fit_passes_few_modules():
     X = np.random.default_rng(0).normal(size=(300, 20))
     ncl = nonneg.NCL(n_components=32, max_steps=20, random_state=0)
     passed = modules_passed(lambda: ncl.fit(X))
-    assert len(passed) <= 23, passed
+    assert len(passed) <= 24, passed
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from nonneg.estimators.axes import (
     Axes,
     Projection,
     fitted_projection,
+    group_stability,
     kept_axes,
     neighbor_correlation,
     principal_axes,
@@ -148,3 +149,15 @@ def test_a_projection_saved_before_axes_were_stretched_is_read():
     projection.stretch.fill_(2)
     projection.load_state_dict(state)
     assert projection.stretch.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("n_groups", [5, 6, 8])
+def test_groups_that_both_halves_show_are_stable_and_noise_is_not(n_groups):
+    groups = np.eye(12)[np.arange(600) % n_groups]
+    noise = np.random.default_rng(0).standard_normal((600, 12))
+    rows = [kind / np.linalg.norm(kind, axis=1)[:, None] for kind in (groups + 0.1 * noise, noise)]
+    stable, chance = (group_stability(kind, seed=0) for kind in rows)
+    assert stable > 0.99
+    assert -0.1 < chance < 0.4
+    assert group_stability(rows[0][:199], seed=0) == 0
+    assert group_stability(rows[1], seed=0) == chance

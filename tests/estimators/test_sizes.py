@@ -11,7 +11,8 @@ from twelve_kinds import X_NEW, Y_NEW, X
 from nonneg import NCL, metrics
 from nonneg.encoder import Encoder, EncoderSettings
 from nonneg.estimators import ncl as module
-from nonneg.estimators.axes import chosen_sizes
+from nonneg.estimators.axes import Axes, principal_axes
+from nonneg.estimators.sizes import chosen_sizes, fitted_sizes
 from nonneg.head.projector import ProjectorSettings
 from nonneg.head.revival import Beginning, begin_at_centres, last_layer, twin_leaders
 
@@ -83,6 +84,42 @@ def test_sizes_suit_any_number_of_samples(n_samples, clustering, detail):
     assert 16 <= sizes.n_components <= 8192
     assert 0.04 < sizes.temperature < 0.3
     assert 0 <= sizes.partner_rate <= 1
+
+
+def test_few_samples_of_large_stable_groups_get_features_of_groups():
+    fine, large = (chosen_sizes(1500, 0.3, "balanced", stability=s) for s in (0.75, 0.95))
+    assert fine == chosen_sizes(1500, 0.3, "balanced")
+    assert large.n_components < fine.n_components
+    assert large.temperature > fine.temperature
+    assert large.topic_strength > fine.topic_strength == 0
+    assert large.max_active == fine.max_active == 8
+    many, tight = ((4000, 0.3, "balanced"), (1500, 0.7, "balanced"))
+    for given in (many, tight):
+        assert chosen_sizes(*given, stability=0.95) == chosen_sizes(*given)
+
+
+def vague(n_groups, n_samples=1200):
+    """Samples of a few large groups, or of one kind, whose neighbours do not agree much."""
+    rng = np.random.default_rng(2)
+    means = rng.standard_normal((n_groups, 40))[np.arange(n_samples) % n_groups]
+    return 0.7 * means + rng.standard_normal((n_samples, 40)) * np.linspace(1.6, 0.4, 40)
+
+
+def test_large_groups_are_looked_for_only_where_they_count(monkeypatch):
+    found = []
+    real = Axes.stability
+    monkeypatch.setattr(Axes, "stability", lambda *given: found.append(real(*given)) or found[-1])
+
+    def sizes(rows):
+        axes = Axes(*principal_axes(rows, 0))
+        return fitted_sizes(axes, axes.agreement(rows, 0), rows, "balanced", 0)
+
+    for rows in (TIGHT, np.tile(vague(5), (4, 1)), vague(5)[:100]):
+        sizes(rows)
+    assert found == [0.0]  # a hundred are too few to tell
+    assert sizes(vague(5)).topic_strength > sizes(vague(1)).topic_strength == 0
+    assert found[1] > 0.9
+    assert found[2] < 0.8
 
 
 def test_of_many_samples_some_are_learnt_from(monkeypatch):

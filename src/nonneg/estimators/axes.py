@@ -1,14 +1,7 @@
-"""What the data says: its principal axes, how clustered it is, and what sizes follow for a fit.
-
-Two numbers decide the sizes: how many samples there are, and how clustered they are. Tight groups,
-such as requests of a few kinds, call for features that stand for whole groups: a warm temperature
-and partners from a wide neighbourhood. Samples that are each a thing of its own, such as abstracts
-of papers, call for many features and a cool temperature, so that what is near stays near; of a few
-samples only groups can be learnt. The constants were chosen on validation parts of texts and images
-of all these kinds; docs/history/no-loss.md has the figures.
-"""
+"""What the data says: its principal axes, how clustered it is, and whether it has stable groups."""
 
 import math
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +14,7 @@ from nonneg.backbones.simple import Projection
 from nonneg.estimators.inputs import TILE_ENTRIES, dense_rows, tiles
 from nonneg.metrics.results import FloatArray
 from nonneg.pairs.neighbours import exact_neighbors
+from nonneg.rows import unit_rows
 
 __all__ = ["Axes", "Projection", "principal_axes"]
 
@@ -191,6 +185,18 @@ class Axes(NamedTuple):
         variances = (self.variances / scale**2).float()
         return neighbor_correlation(positions / scale, variances, generator)
 
+    def stability(self, X: Any, seed: int) -> float:  # noqa: ANN401
+        """How far large groups of samples are found again, see :func:`group_stability`.
+
+        Args:
+            X: The vectors ``(n, d)``: an array, a memory map or SciPy CSR.
+            seed: Of the samples that are compared, and of the groups.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        some = torch.randperm(X.shape[0], generator=generator)[:_MOST_GROUPED]
+        positions = _positions(X, some, self.center, self.directions[:, :_GROUPED_AXES])
+        return group_stability(unit_rows(positions).numpy(), seed)
+
     def kept(
         self, denoise: str | int, agreement: Tensor, *, shape: tuple[int, int], name: str = "X"
     ) -> Tensor:
@@ -304,106 +310,59 @@ def neighbor_correlation(
     return correlation.clamp(0, 1)
 
 
-LEVELS = {"concepts": 0.0, "balanced": 0.5, "full": 1.0}
-# From loose samples, at this clustering, to tight groups, this much above it.
-_SEVERAL, _RANGE = 0.6, 0.07
-# From few samples, at this number, to enough for fine distinctions, so many more.
-_FEW, _FEW_RANGE = 2000, 2000
-# At this clustering groups begin to lie so far apart that they have no topics in common.
-_APART, _APART_RANGE = 0.72, 0.08
+# Large groups are looked for in halves of so many samples, on the strongest axes, so many times.
+_N_GROUPED, _MOST_GROUPED = 1200, 4000
+_GROUPED_AXES = 64
+_N_SPLITS = 8
+# So many groups: of fewer, every set has some that are found again along its strongest axis.
+_N_GROUPS = (5, 6, 8)
+_N_STARTS = 4
+# After two draws, a stability below this is not going to be a high one.
+_HOPELESS = 0.6
+# Of fewer samples halves agree or disagree by chance.
+_LEAST_GROUPED = 200
 
 
-class Sizes(NamedTuple):
-    """What a fit to neighbours needs to know."""
+def group_stability(rows: FloatArray, seed: int) -> float:
+    """How far the large groups of one half of the samples are those of the other half.
 
-    n_components: int
-    """Features to begin with; those that turn out alike are merged."""
-    n_neighbors: int
-    """Partners of each sample."""
-    temperature: float
-    """Of the features' similarities."""
-    teacher_temperature: float
-    """Of the vectors' own cosines."""
-    partner_rate: float
-    """Share of the partner in the targets."""
-    max_active: int
-    """Features per sample that are kept, in training too."""
-    n_begin: int
-    """Features per sample that are on at the beginning, topics aside."""
-    n_topics_on: int
-    """Topics, features of large groups, that are on at the beginning."""
-    topic_strength: float
-    """Length of a sample's topics beside that of its other features."""
-    whitening: float
-    """How far the axes are made alike before the head."""
-    rate: float
-    """Share of the learning rate: the less, the nearer features stay to where they begin."""
-    n_steps: int
-    """The most steps: after more, features fit the training samples better and others worse."""
-
-
-# All sizes but the first two, in their order: temperatures, partner rate; features that may be on,
-# are on at the beginning, and topics; strength of topics; whitening; rate and steps.
-_CHOSEN: dict[str, tuple[float, float, float, int, int, int, float, float, float, int]] = {
-    "loose": (0.07, 0.05, 0.0, 16, 20, 6, 0.6, 0.5, 0.33, 80),
-    "few": (0.17, 0.06, 0.0, 8, 16, 2, 0.0, 0.25, 1.0, 80),
-    "tight": (0.19, 0.08, 0.7, 10, 28, 4, 0.5, 0.0, 1.0, 150),
-    "concepts": (0.23, 0.10, 1.0, 8, 16, 4, 0.5, 0.0, 1.0, 150),
-    "full": (0.05, 0.05, 0.0, 64, 64, 1, 0.0, 0.6, 0.33, 60),
-}
-
-
-def chosen_sizes(n_samples: int, clustering: float, detail: str | float) -> Sizes:
-    """The sizes for vectors of this number and clustering.
+    Five, six and eight groups by k-means are found in either half; every sample belongs to a group
+    of both. The adjusted Rand index of the two divisions, mean over draws of the halves, is near 1
+    for the best of the three numbers where samples fall into a few large groups, and .4 to .7 where
+    they do not. It is 0 for fewer than 200 samples.
 
     Args:
-        n_samples: Of the training set.
-        clustering: In [0, 1], see :func:`clustering`.
-        detail: A key of :data:`LEVELS`, or a number from 0, few and pure features, to 1, faithful
-            search.
+        rows: Unit rows ``(n, r)``.
+        seed: Of the draws and of k-means.
 
     Example:
-        >>> requests = chosen_sizes(15_000, 0.69, "balanced")
-        >>> requests.n_components, requests.max_active, round(requests.temperature, 2)
-        (1500, 10, 0.19)
-        >>> abstracts = chosen_sizes(5_000, 0.3, "balanced")
-        >>> abstracts.n_components, abstracts.max_active, round(abstracts.temperature, 2)
-        (2000, 16, 0.07)
+        >>> rows = np.repeat(np.eye(5), 50, axis=0)
+        >>> group_stability(rows, seed=0)
+        1.0
     """
-    level = LEVELS[detail] if isinstance(detail, str) else detail
-    is_tight = _share((clustering - _SEVERAL) / _RANGE)
-    is_few = _share(1 - (n_samples - _FEW) / _FEW_RANGE)
-    # More features where there are very many samples to tell apart.
-    most_loose, most_tight = (_within(n_samples // 10, least, 4096) for least in (2048, 1024))
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import adjusted_rand_score
 
-    def sizes(key: str, features_rate: float, most_features: int, wanted: float) -> Sizes:
-        n_features = _within(round(features_rate * n_samples), 16, most_features)
-        # At most a twentieth of the samples, so that something is left to tell them from.
-        n_neighbors = _within(round(wanted), 1, max(1, n_samples // 20))
-        return Sizes(n_features, n_neighbors, *_CHOSEN[key])
-
-    loose = _mixed(sizes("loose", 0.4, most_loose, 20), sizes("few", 0.35, 2048, 20), is_few)
-    tight = sizes("tight", 0.14, most_tight, 30 - 15 * is_few)
-    apart = _share((clustering - _APART) / _APART_RANGE)
-    tight = tight._replace(topic_strength=(1 - apart) * tight.topic_strength)
-    balanced = _mixed(loose, tight, is_tight)
-    if level < 0.5:
-        return _mixed(balanced, sizes("concepts", 0.05, 512, 20), 1 - 2 * level)
-    return _mixed(balanced, sizes("full", 1.0, 8192, 10), 2 * level - 1)
-
-
-def _mixed(start: Sizes, end: Sizes, share: float) -> Sizes:
-    """Counts by ratios, all else by differences."""
-    values: list[Any] = [
-        round(a * (b / a) ** share) if isinstance(a, int) else a + share * (b - a)
-        for a, b in zip(start, end, strict=True)
-    ]
-    return Sizes(*values)
+    if len(rows) < _LEAST_GROUPED:
+        return 0.0
+    found: dict[int, list[float]] = {k: [] for k in _N_GROUPS}
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than groups
+        for split in range(_N_SPLITS):
+            if split == 2 and _best_mean(found) < _HOPELESS:
+                break
+            some = rows[rng.permutation(len(rows))[:_N_GROUPED]]
+            halves = np.array_split(some, 2)
+            for k, scores in found.items():
+                first, second = (
+                    KMeans(k, n_init=_N_STARTS, random_state=seed).fit(half).predict(some)
+                    for half in halves
+                )
+                scores.append(float(adjusted_rand_score(first, second)))
+    return _best_mean(found)
 
 
-def _share(value: float) -> float:
-    return min(1.0, max(0.0, value))
-
-
-def _within(value: int, least: int, most: int) -> int:
-    return max(least, min(value, most))
+def _best_mean(found: dict[int, list[float]]) -> float:
+    return max(float(np.mean(scores)) for scores in found.values())

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from nonneg.encoder import Encoder
-from nonneg.estimators.axes import Axes, chosen_sizes, clustering, principal_axes
+from nonneg.estimators.axes import Axes, principal_axes
 from nonneg.estimators.display import progress_bar, stage
 from nonneg.estimators.fit import (
     FitSettings,
@@ -43,6 +43,7 @@ from nonneg.estimators.inputs import (
     sparse_weights,
 )
 from nonneg.estimators.reading import ReadableFeatures
+from nonneg.estimators.sizes import fitted_sizes
 from nonneg.head.revival import Beginning, merge_twins
 from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.pairs.neighbours import NeighborPairs, nearest_neighbors
@@ -150,11 +151,10 @@ def learn(
         agreement = torch.zeros(len(axes.variances))
         if is_sized or settings.denoise == "auto":
             agreement = axes.agreement(X, seed)
-        grouped = clustering(axes.variances, agreement)
-        sizes = chosen_sizes(X.shape[0], grouped, settings.detail)
-        settings = settings.sized(sizes._asdict()) if is_sized else settings
+        sizes = fitted_sizes(axes, agreement, X, settings.detail, seed) if is_sized else None
+        settings = settings if sizes is None else settings.sized(sizes._asdict())
         kept = axes.kept(settings.denoise, agreement, shape=X.shape)
-        whitening = sizes.whitening if is_sized else None
+        whitening = None if sizes is None else sizes.whitening
         projection = axes.projection(kept, whitening=whitening)
         hidden = hidden_vectors(X, projection, settings)
         scales = axes.scales(kept, whitening or 0.0).to(hidden.device)
@@ -162,7 +162,7 @@ def learn(
         pairs = partners(settings, hidden / scales, given)
     encoder = new_encoder(projection, settings, seed)
     steps, limit = fit_settings(settings, len(hidden), seed), None
-    if is_sized:
+    if sizes is not None:
         # A target is met by a threshold after training, which needs features to choose from.
         target = settings.target_active
         limit = settings.max_active if target is None else math.ceil(_CHOICE * target)
