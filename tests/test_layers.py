@@ -33,7 +33,7 @@ LAYERS = [
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
-MAX_FILES = 215
+MAX_FILES = 225
 MAX_LINES = 450
 MAX_IMPORTED_ONCE = 30
 MAX_OF_ONE_NAME = 2

@@ -25,10 +25,9 @@ from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.rows import unit_rows
 
 BLOCK = 1 << 16
-# Values of 16 bits are whole steps of 1 / 65,535: between 0 and 1 these are finer than the steps of
-# floating point, with which one in ten of the ten nearest among a million rows was another; with
-# these it is one in 200.
-STEPS = (1 << 16) - 1
+# Values of 16 bits are codes from 0 to 65,535: code t * 65,535 stands for t (3 - t²) / 2. Near 1,
+# where the nearest of many samples differ least, its steps are as fine as those of float32.
+CODES = (1 << 16) - 1
 Values = NDArray[np.float32] | NDArray[np.uint16]
 _FILES = ("starts", "places", "values")
 Best = tuple[IntArray, NDArray[np.float32]]
@@ -45,7 +44,7 @@ class Postings(NamedTuple):
     places: NDArray[np.uint16]
     """Rising within a cell ``(n_entries,)``."""
     values: Values
-    """Of rows of length 1 ``(n_entries,)``: float32, or uint16 for multiples of 1 / 65,535."""
+    """Of rows of length 1 ``(n_entries,)``: float32, or codes of 16 bits."""
     n_samples: int
 
     @classmethod
@@ -62,9 +61,7 @@ class Postings(NamedTuple):
         return cls(
             np.append(starts.ravel(), columns.nnz),
             (columns.indices % BLOCK).astype(np.uint16),
-            np.rint(columns.data * np.float32(STEPS)).astype(np.uint16)
-            if is_short
-            else columns.data.astype(np.float32),
+            _codes(columns.data) if is_short else columns.data.astype(np.float32),
             n,
         )
 
@@ -110,16 +107,11 @@ class Postings(NamedTuple):
         """Columns of the features."""
         return (len(self.starts) - 1) // self.n_blocks
 
-    @property
-    def step(self) -> float:
-        """What a value of 1 stands for."""
-        return 1 / STEPS if self.values.dtype == np.uint16 else 1.0
-
     def rows(self) -> sparse.csr_array:
         """The rows again, float32 ``(n, d)``."""
         columns = sparse.csc_array(
             (
-                self.values * np.float32(self.step),
+                _decoded(self.values),
                 self._samples(0, self.n_features),
                 self.starts[:: self.n_blocks],
             ),
@@ -142,7 +134,7 @@ class Postings(NamedTuple):
         row = np.zeros(self.n_features, dtype=np.float32)
         inside = np.flatnonzero(low < ends)
         found = inside[self.places[low[inside]] == place]
-        row[found] = self.values[low[found]] * np.float32(self.step)
+        row[found] = _decoded(self.values[low[found]])
         return row
 
     def best(self, queries: sparse.csr_array, k: int, allowed: BoolArray | None = None) -> Best:
@@ -169,6 +161,20 @@ class Postings(NamedTuple):
         found: NDArray[np.int32] = np.repeat(begins, np.diff(cells))
         found += self.places[cells[0] : cells[-1]]
         return found
+
+
+def _codes(values: NDArray[Any]) -> NDArray[np.uint16]:
+    """Values from 0 to 1 in 16 bits."""
+    t = 2 * np.sin(np.arcsin(np.minimum(values, 1, dtype=np.float64)) / 3)
+    return np.rint(t * CODES).astype(np.uint16)
+
+
+def _decoded(values: Values) -> NDArray[np.float32]:
+    """What values stand for; those of 32 bits for themselves."""
+    if values.dtype == np.float32:
+        return values.astype(np.float32, copy=False)
+    t = values / CODES
+    return (t * (3 - t * t) / 2).astype(np.float32)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -216,7 +222,8 @@ def _best_by_numba(
     n_queries = queries.shape[0]
     numbers = np.full((n_queries, k), -1, dtype=np.int64)
     cosines = np.zeros((n_queries, k), dtype=np.float32)
-    weights = queries.data.astype(np.float32) * np.float32(lists.step)
+    is_short = lists.values.dtype == np.uint16
+    weights = queries.data.astype(np.float32) * np.float32(0.5 / CODES**3 if is_short else 1)
     mask = np.ones(0, dtype=np.bool_) if allowed is None else allowed
     n_threads = max(1, min(torch.get_num_threads(), n_queries // 8))
 
@@ -224,7 +231,8 @@ def _best_by_numba(
         which = slice(part * n_queries // n_threads, (part + 1) * n_queries // n_threads)
         starts = queries.indptr[which.start : which.stop + 1].astype(np.int64)
         compiled(
-            lists.starts, lists.places, lists.values, mask, lists.n_samples, lists.n_blocks,
+            lists.starts, lists.places, lists.values, is_short, mask, lists.n_samples,
+            lists.n_blocks,
             starts, queries.indices.astype(np.int64), weights, numbers[which], cosines[which],
         )  # fmt: skip
 
@@ -252,8 +260,8 @@ def _best_by_torch(
         for feature, weight in zip(queries.indices[part], queries.data[part], strict=True):
             here = slice(*lists.starts[[feature * lists.n_blocks, (feature + 1) * lists.n_blocks]])
             samples = torch.from_numpy(lists._samples(feature, feature + 1))
-            values = torch.from_numpy(lists.values[here].astype(np.float32))
-            scores.index_add_(0, samples, values, alpha=float(weight) * lists.step)
+            values = torch.from_numpy(_decoded(lists.values[here]).copy())
+            scores.index_add_(0, samples, values, alpha=float(weight))
         if blocked is not None:
             scores.masked_fill_(blocked, 0)
         count = min(k, n)
@@ -282,8 +290,8 @@ def _compiled() -> Callable[..., None] | None:
 
 
 def _search(  # noqa: C901 - one loop, which numba compiles as a whole
-    starts: Any, places: Any, values: Any, mask: Any, n_samples: int, n_blocks: int,  # noqa: ANN401
-    query_starts: Any, features: Any, weights: Any, numbers: Any, cosines: Any,  # noqa: ANN401
+    starts: Any, places: Any, values: Any, is_short: bool, mask: Any, n_samples: int,  # noqa: ANN401
+    n_blocks: int, query_starts: Any, features: Any, weights: Any, numbers: Any, cosines: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Fill numbers and cosines ``(n_queries, k)``, as heaps whose first entry is the worst.
 
@@ -298,6 +306,7 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
     score_bits = scores.view(np.int32)
     least = np.zeros(1, dtype=np.float32)
     least_bits = least.view(np.int32)
+    most = np.float32(3.0 * 65535.0 * 65535.0)
     for block in range(n_blocks):
         first = block * 65536
         n_here = min(65536, n_samples - first)
@@ -305,8 +314,14 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
             for q in range(query_starts[i], query_starts[i + 1]):
                 cell = features[q] * n_blocks + block
                 weight = weights[q]
-                for p in range(starts[cell], starts[cell + 1]):
-                    scores[places[p]] += weight * np.float32(values[p])
+                begin, end = starts[cell], starts[cell + 1]
+                if is_short:
+                    for p in range(begin, end):
+                        code = np.float32(values[p])
+                        scores[places[p]] += weight * code * (most - code * code)
+                else:
+                    for p in range(begin, end):
+                        scores[places[p]] += weight * np.float32(values[p])
             kept = n_kept[i]
             least[0] = cosines[i, 0] if kept == k else np.float32(0)
             for chunk in range(0, n_here, 256):
