@@ -1,6 +1,6 @@
 """The encoder: backbone, projector and the non-negative transform, as one module."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -14,7 +14,7 @@ from nonneg.head.curation import Curation
 from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import Gate, GateSettings, ProjectorSettings, projector
 from nonneg.inference import evaluation_mode
-from nonneg.io import read_json, read_tensors, write_json, write_tensors
+from nonneg.io import digests, read_json, read_tensors, saved_digest, write_json, write_tensors
 from nonneg.settings import Settings
 
 CONFIG_FILE = "config.json"
@@ -220,8 +220,14 @@ class Encoder(nn.Module):
             "sample_shape": list(self.sample_shape),
         }
 
-    def save(self, folder: str | Path) -> None:
-        """Write ``config.json`` and ``model.safetensors`` into a folder."""
+    def save(self, folder: str | Path, *, beside: Iterable[str] = ()) -> None:
+        """Write ``config.json`` and ``model.safetensors`` into a folder.
+
+        Args:
+            folder: Is made if it is not there.
+            beside: Files in it that belong to the encoder, such as a classifier's weights: their
+                digests are kept in ``config.json`` too.
+        """
         backbone = backbones.portable(self.settings.backbone, self.backbone)  # needs no download
         settings = self.settings.model_copy(update={"backbone": backbone})
         config = {
@@ -232,6 +238,7 @@ class Encoder(nn.Module):
         }
         # The settings last: a folder that has them has the weights too.
         write_tensors(Path(folder) / WEIGHTS_FILE, self.state_dict())
+        config["digests"] = digests(Path(folder), (WEIGHTS_FILE, *beside))
         write_json(Path(folder) / CONFIG_FILE, config)
 
     @classmethod
@@ -253,6 +260,7 @@ class Encoder(nn.Module):
                 f"the encoder in {folder} stands on a module of your own; load it with "
                 "Encoder.load(folder, backbone=module)"
             )
+        backbones.check_whole(settings.backbone, folder)
         with torch.random.fork_rng(devices=[]):  # first weights are drawn, and replaced
             encoder = cls(settings, sample_shape, backbone=backbone)
         _fill(encoder, folder, is_own=backbone is not None)
@@ -312,7 +320,9 @@ def _read_config(folder: Path) -> tuple[EncoderSettings, tuple[int, ...], Curati
 def _fill(encoder: Encoder, folder: Path, *, is_own: bool) -> None:
     """Put the weights of a folder into an encoder, whose backbone may be the user's own."""
     path = folder / WEIGHTS_FILE
-    weights = read_tensors(path, remedy=_REMEDY)
+    weights = read_tensors(
+        path, remedy=_REMEDY, digest=saved_digest(folder / CONFIG_FILE, WEIGHTS_FILE)
+    )
     kinds = {weight.dtype for weight in weights.values() if weight.is_floating_point()}
     if kinds == {torch.float64}:
         encoder.double()  # a run of precision 64-true keeps its digits

@@ -176,8 +176,8 @@ def read_tensors(
     content = read_regular(path)
     if digest is not None and hashlib.sha256(content).hexdigest() != digest:
         raise ValueError(
-            f"{path} is not the file that was saved: it is damaged, or a later save was "
-            f"interrupted; {remedy}"
+            f"{path} is not the file that was saved: it is damaged, from another folder, or of a "
+            f"later save that was interrupted; {remedy}"
         )
     try:
         return load_safetensors(content)
@@ -194,6 +194,24 @@ def digest_of_file(path: Path) -> str:
     check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The digest of each of these files in a folder, for the ``digests`` of a JSON file there."""
+    return {name: digest_of_file(folder / name) for name in names}
+
+
+def saved_digest(config: Path, name: str) -> str | None:
+    """The digest of a file as a JSON file beside it keeps it; None where it keeps none.
+
+    Raises:
+        ValueError: If what it keeps is no table of digests.
+    """
+    kept = read_json(config)
+    found = kept.get("digests", {}) if isinstance(kept, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get(name, ""), str):
+        raise ValueError(f"the digests in {config} are no table of texts; copy it again")
+    return found.get(name)
 
 
 def check_folder(path: Path) -> None:
