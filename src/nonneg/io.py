@@ -201,17 +201,19 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return {name: digest_of_file(folder / name) for name in names}
 
 
-def saved_digest(config: Path, name: str) -> str | None:
-    """The digest of a file as a JSON file beside it keeps it; None where it keeps none.
+def read_beside(config: Path, name: str, *, remedy: str) -> dict[str, Tensor]:
+    """The tensors of a file, with the digest that a JSON file beside it may keep for it.
 
-    Raises:
-        ValueError: If what it keeps is no table of digests.
+    Args:
+        config: The JSON file.
+        name: Of the file with tensors.
+        remedy: What to do if one cannot be read.
     """
-    kept = read_json(config)
+    kept = read_json(config, remedy=remedy)
     found = kept.get("digests", {}) if isinstance(kept, dict) else None
     if not isinstance(found, dict) or not isinstance(found.get(name, ""), str):
         raise ValueError(f"the digests in {config} are no table of texts; copy it again")
-    return found.get(name)
+    return read_tensors(config.parent / name, remedy=remedy, digest=found.get(name))
 
 
 def check_folder(path: Path) -> None:

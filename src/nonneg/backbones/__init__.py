@@ -2,6 +2,7 @@
 
 from nonneg.backbones.adapters import TimmBackbone, TransformersBackbone
 from nonneg.backbones.building import (
+    LIBRARIES,
     Backbone,
     BackboneSettings,
     build,
@@ -13,6 +14,7 @@ from nonneg.backbones.resnet import ResNet
 from nonneg.backbones.simple import MLP, Flatten, Frozen, Projection, hidden_size
 
 __all__ = [
+    "LIBRARIES",
     "MLP",
     "Backbone",
     "BackboneSettings",

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from nonneg.data.arrays import npy_array
 from nonneg.estimators.reading import Explanation, explanation
 from nonneg.io import read_json, write_json
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
@@ -225,7 +226,7 @@ class SparseIndex:
             index = cls(int(facts["n_features"]), dtype=facts["dtype"])
             place, n = path.parent / Path(facts["part"]).name, int(facts["n_samples"])
             arrays = {
-                name: np.load(place / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+                name: npy_array(place / f"{name}.npy", mapped=True)
                 for name in (*_POSTING_FILES, "ids")
             }
         except (KeyError, TypeError, ValueError, OSError) as error:

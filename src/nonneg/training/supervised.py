@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nonneg.encoder import CONFIG_FILE, Encoded, Encoder
 from nonneg.inference import evaluation_mode
-from nonneg.io import read_tensors, saved_digest, write_tensors
+from nonneg.io import read_beside, write_tensors
 from nonneg.losses.cross_entropy import NonNegativeClassifier
 from nonneg.losses.distributed import with_mean_value
 from nonneg.pairs.protocol import Batch
@@ -105,8 +105,7 @@ class Classifier(nn.Module):
         """
         path = folder / HEAD_FILE
         try:
-            digest = saved_digest(folder / CONFIG_FILE, HEAD_FILE)
-            self.head.load_state_dict(read_tensors(path, remedy=REMEDY, digest=digest))
+            self.head.load_state_dict(read_beside(folder / CONFIG_FILE, HEAD_FILE, remedy=REMEDY))
         except RuntimeError as error:
             raise ValueError(f"{path} holds the weights of another classifier; {REMEDY}") from error
 
