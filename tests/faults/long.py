@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from datetime import date
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -211,18 +210,25 @@ def strings(suite, folder):
 
 _ABOUT = """# Reliability
 
-What happens when something goes wrong around `nonneg`: a process is killed, two commands meet, the disk is full, a file is damaged, a text wants to be a script. `make test-faults` makes all of it happen, thousands of times, and writes this page; a little of each is
-in the quick tests. It goes on where it stopped.
+What happens when something goes wrong around `nonneg`: a process is killed, two commands meet, the
+disk is full, a file is damaged, a text wants to be a script. `make test-faults` makes all of it
+happen, thousands of times, and writes this page; a little of each is in the quick tests. It goes on
+where it stopped.
 
 | | cases | held | failed | what has to hold |
 |---|--:|--:|--:|---|
 """
 _HOLDS = {
-    "kills": "SIGKILL, then the same command again: nothing that was there is lost, and the end has the same bytes as without the kill",
-    "pairs": "two commands on one folder at the same instant: what is left is what one of them makes, or one after the other",
-    "disks": "a full disk or a read-only one: one sentence, nothing lost, and the same end once there is room",
-    "files": "a damaged file is read or refused in a sentence: no other error, no 10 seconds, no 2 GB; where there is a digest, refused",
-    "strings": "shown on a page in a browser: no script, no dialog, no request, nothing refused by the page's own policy",
+    "kills": "SIGKILL, then the same command again: nothing that was there is lost, and the end has "
+    "the same bytes as without the kill",
+    "pairs": "two commands on one folder at the same instant: what is left is what one of them "
+    "makes, or one after the other",
+    "disks": "a full disk or a read-only one: one sentence, nothing lost, and the same end once "
+    "there is room",
+    "files": "a damaged file is read or refused in a sentence: no other error, no 10 seconds, no "
+    "2 GB; where there is a digest, refused",
+    "strings": "shown on a page in a browser: no script, no dialog, no request, nothing refused by "
+    "the page's own policy",
 }
 _TITLES = {
     "kills": "Kills",
@@ -257,15 +263,18 @@ def write_page(states):
     if failures:
         lines.append("\n## What failed\n\n")
         lines += [f"- {name} {number}: `{_short(said)}`\n" for name, number, said in failures[:50]]
-    lines.append(_LIMITS.format(version=version("nonneg")))
+    lines.append(_LIMITS)
     PAGE.write_text("".join(lines))
 
 
 _LIMITS = """
 ## What this does not say
 
-These are faults of software on one machine with a file system that keeps its promises. Power cuts, network file systems that lose locks, broken memory and disks that lie are not tried. Several processes under `torchrun` are killed in the other tests. Version {version} as of these days; damaged files are mutations of small good ones,
-so what takes a large file to go wrong is not found here.
+These are faults of software on one machine with a file system that keeps its promises. Power cuts,
+network file systems that lose locks, broken memory and disks that lie are not tried. Several
+processes under `torchrun` are killed in other tests. Damaged files are mutations of small good
+ones, so what takes a large file to go wrong is not found here. The counts are of the sources as
+they were on the day that stands beside them.
 """
 
 

@@ -36,7 +36,7 @@ from nonneg.data.text_table import read_table
 from nonneg.data.vectors import read_vectors
 from nonneg.evaluation.evaluation import Evaluation
 from nonneg.head.projector import ProjectorSettings
-from nonneg.io import digest_of_file, read_json, read_tensors
+from nonneg.io import read_json, read_tensors
 from nonneg.presets import find_preset
 from nonneg.report.user_files import FeatureSet, class_numbers, days, text_list
 from nonneg.runs import read_experiment
@@ -264,7 +264,7 @@ def _vectors(path):
 
 
 READERS = {
-    "JSON": Reader(_file(json.dumps({"a": [1, 2.5, None, {"b": "c"}]}).encode()), "x.json", read_json),
+    "JSON": Reader(_file(b'{"a": [1, 2.5, null, {"b": "c"}]}'), "x.json", read_json),
     "JSON list of texts": Reader(_file(json.dumps(_WORDS).encode()), "x.json", text_list),
     "JSON lines of texts": Reader(_file(_JSONL.encode()), "x.jsonl", text_list),
     "dates": Reader(_file(b"2024-05-01\n\n2024\n2024-05-01T10:30+02:00\n"), "x.txt", days),
@@ -435,11 +435,11 @@ def damaged(content, random, *, is_json=False):
 
 
 def _place(content, random):
-    # Headers and footers are read first, and believed.
-    near = min(len(content), 200)
-    return random.choice(
-        (random.randrange(len(content)), random.randrange(near), len(content) - 1 - random.randrange(near))
-    ) if content else 0  # fmt: skip
+    """Anywhere, or near the ends: headers and footers are read first, and believed."""
+    if not content:
+        return 0
+    near = random.randrange(min(len(content), 200))
+    return random.choice((random.randrange(len(content)), near, len(content) - 1 - near))
 
 
 def _flip(content, random):

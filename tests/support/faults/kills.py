@@ -12,8 +12,10 @@ _COUNTING = """
 import signal
 
 class Operations:
-    names = {{"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link",
-             "fcntl.flock", "shutil.rmtree", "tempfile.mkstemp"}}
+    names = {{
+        "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link",
+        "fcntl.flock", "shutil.rmtree", "tempfile.mkstemp",
+    }}
     wanted, n = {wanted}, 0
     folder = os.getcwd()
 

@@ -5,7 +5,6 @@ import shutil
 from contextlib import contextmanager
 
 import numpy as np
-
 from browsing import go
 
 import nonneg.report
@@ -41,7 +40,8 @@ _SCRIPTS = (
 )
 _AROUND = (
     *("", "tea ", "\u2028", "\u2029", "\u202e", "\x00", "\x1b[31m", "\r\n", "\t", "&lt;", "&#60;"),
-    *("'", '"', "`", "\\", "-->", "*/", "//", "\ufeff", "\U0001f375", "é" * 50, "[bold]", "__proto__"),
+    *("'", '"', "`", "\\", "-->", "*/", "//", "\ufeff", "\U0001f375", "é" * 50, "[bold]"),
+    "__proto__",
 )  # fmt: skip
 
 
