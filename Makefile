@@ -10,7 +10,7 @@ PIP_INSTALL := -m pip install --quiet --constraint constraints.txt
 # Golden help texts depend on the versions of constraints.txt, and page tests on a browser.
 PORTABLE_TESTS := src tests --ignore=tests/goldens --ignore=tests/report/browser
 
-.PHONY: demo test test-slow test-core test-lowest check format coverage docs bench dist clean
+.PHONY: demo test test-slow test-faults test-core test-lowest check format coverage docs bench dist clean
 
 demo: $(INSTALLED)  ## train CL and NCL on embedded data and compare them
 	$(BIN)/nonneg demo --out demo
@@ -20,6 +20,9 @@ test: $(INSTALLED)  ## all quick tests and doctests
 
 test-slow: $(INSTALLED)  ## the tests that take longer
 	$(BIN)/pytest -q $(PARALLEL) -m slow
+
+test-faults: $(INSTALLED)  ## kills, races, full disks, damaged files, in thousands; resumable; writes docs/reliability.md
+	$(BIN)/python tests/faults/long.py
 
 test-core: .venv-core/installed  ## the quick tests without any extra installed
 	.venv-core/bin/pytest -q $(PARALLEL) $(PORTABLE_TESTS)

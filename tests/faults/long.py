@@ -144,7 +144,8 @@ def files(suite, folder):
     """Damaged files, each reader in turn, in processes that may be killed."""
     from faults.damage import READERS
 
-    names, context = list(READERS), get_context("spawn")
+    names, context = list(READERS), get_context("forkserver")
+    context.set_forkserver_preload(["faults.damage"])
     per_turn = 50
     while suite.state["next"] < suite.goal:
         turn = suite.state["next"] // per_turn
@@ -219,8 +220,8 @@ where it stopped.
 |---|--:|--:|--:|---|
 """
 _HOLDS = {
-    "kills": "SIGKILL, then the same command again: nothing that was there is lost, and the end has "
-    "the same bytes as without the kill",
+    "kills": "SIGKILL, then the same command again: nothing that was there is lost, and the end "
+    "has the same bytes as without the kill",
     "pairs": "two commands on one folder at the same instant: what is left is what one of them "
     "makes, or one after the other",
     "disks": "a full disk or a read-only one: one sentence, nothing lost, and the same end once "

@@ -30,14 +30,22 @@ def spectral_contrastive(z_a: Tensor, z_b: Tensor) -> Tensor:
     with torch.autocast(z_a.device.type, enabled=False):
         z_a, z_b = at_least_float32(z_a), at_least_float32(z_b)
         n = len(z_a)
-        # A power of two, which rounds nothing: fourth powers of the numbers must not overflow.
-        largest = torch.cat([z_a, z_b]).detach().abs().amax()
-        most = 120 if z_a.dtype == torch.float32 else 1000
-        scale = largest.log2().ceil().clamp(-most, most).exp2()
+        scale = power_of_two(torch.cat([z_a, z_b]).detach().abs().amax())
         a, b = z_a / scale, z_b / scale
         partners = (a * b).sum(1).mean() * scale * scale
         others = _squares_of_others(a, b) / (2 * n * (2 * n - 2))
         return -2 * partners + others * scale * scale * scale * scale
+
+
+def power_of_two(largest: Tensor) -> Tensor:
+    """What to divide numbers by so that their fourth powers fit; it rounds nothing.
+
+    Args:
+        largest: Of the numbers, ``()``.
+    """
+    most = 110 if largest.dtype == torch.float32 else 1000
+    # What is left is up to 256: then the scale has less to do where the result itself is large.
+    return largest.log2().ceil().sub(8).clamp(-most, most).exp2()
 
 
 def _squares_of_others(a: Tensor, b: Tensor) -> Tensor:
