@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,7 +176,7 @@ def contents(folder):
         if path.is_file() and path.name != ".nonneg.lock" and "checkpoints" not in path.parts:
             content = path.read_bytes()
             if path.suffix == ".npz":  # the archive has the time of its writing in it
-                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                with suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(content)) as archive:
                     content = b"".join(archive.read(name) for name in archive.namelist())
             content = _TIMINGS.sub(b"", content).replace(os.fsencode(Path(folder).resolve()), b".")
             found[path.relative_to(folder).as_posix()] = hashlib.sha256(content).hexdigest()
