@@ -301,6 +301,7 @@ def main():
     parser.add_argument("--keep", action="store_true", help="go on though sources have changed")
     asked = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])  # for the server that forks
     failed = 0
     for name in asked.suites or GOALS:
         suite = Suite(name, asked.goal or GOALS[name], keep=asked.keep)
