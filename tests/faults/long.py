@@ -98,7 +98,6 @@ def kills(suite, folder):
         for number in range(1, n_operations(workplace, name) + 1)
     ]
     suite.state["operations"] = len(cases)
-    suite.goal = max(suite.goal, len(cases))
     for number in suite.numbers:
         if number < len(cases):
             name, operation = cases[number]
@@ -281,7 +280,10 @@ they were on the day that stands beside them.
 
 def _beside(name, state):
     if name == "kills":
-        return f"at each of {state['operations']} operations on files, then at random moments"
+        n, n_done = state["operations"], state["next"]
+        if n_done < n:
+            return f"at {n_done} of the {n} operations on files"
+        return f"at each of the {n} operations on files, and at {n_done - n} random moments"
     if name == "files":
         outcomes = state.get("outcomes", {})
         return f"{outcomes.get('read', 0):,} read, {outcomes.get('refused', 0):,} refused"
