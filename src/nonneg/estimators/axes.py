@@ -57,7 +57,8 @@ def principal_axes(
         total += part.double().sum(dim=0)
         low, high = low.minimum(part.amin(dim=0)), high.maximum(part.amax(dim=0))
     if torch.equal(low, high):
-        if not high.any() and (X.data if sparse.issparse(X) else X).any():
+        numbers: Any = X
+        if not high.any() and (numbers.data if sparse.issparse(X) else numbers).any():
             raise ValueError(
                 f"{name} holds numbers too small for float32 (below 1e-45), in which features are "
                 "computed; multiply all of it, for example by 1 / its largest entry"

@@ -22,9 +22,9 @@ from nonneg.losses.info_nce import (
     pair_mean,
     scaled_pairs,
 )
-from nonneg.losses.spectral import power_of_two, spectral_contrastive
+from nonneg.losses.spectral import spectral_contrastive
 from nonneg.metrics.inputs import checked_choice
-from nonneg.rows import at_least_float32
+from nonneg.rows import at_least_float32, power_of_two
 
 
 def gathered(z: Tensor) -> Tensor:

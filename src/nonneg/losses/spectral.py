@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from nonneg.losses.checks import check_two_views
-from nonneg.rows import at_least_float32
+from nonneg.rows import at_least_float32, power_of_two
 
 
 def spectral_contrastive(z_a: Tensor, z_b: Tensor) -> Tensor:
@@ -37,17 +37,6 @@ def spectral_contrastive(z_a: Tensor, z_b: Tensor) -> Tensor:
         return -2 * partners + others * scale * scale * scale * scale
 
 
-def power_of_two(largest: Tensor) -> Tensor:
-    """What to divide numbers by so that their fourth powers fit; it rounds nothing.
-
-    Args:
-        largest: Of the numbers, ``()``.
-    """
-    most = 110 if largest.dtype == torch.float32 else 1000
-    # What is left is up to 256: then the scale has less to do where the result itself is large.
-    return largest.log2().ceil().sub(8).clamp(-most, most).exp2()
-
-
 def _squares_of_others(a: Tensor, b: Tensor) -> Tensor:
     """The sum of squared products over the ordered pairs of rows that are not partners."""
     z = torch.cat([a, b])  # (2n, d)
@@ -58,4 +47,5 @@ def _squares_of_others(a: Tensor, b: Tensor) -> Tensor:
         return (z.T @ z).square().sum() - itself.square().sum() - 2 * partners.square().sum()
     gram = (z @ z.T).unflatten(1, (2, len(a)))  # (2n, 2, n)
     is_other = ~torch.eye(len(a), dtype=torch.bool, device=z.device).repeat(2, 1)  # (2n, n)
-    return gram.where(is_other[:, None], 0.0).square().sum()
+    others: Tensor = gram.where(is_other[:, None], 0.0).square().sum()
+    return others
