@@ -117,6 +117,7 @@ def main() -> None:
         sys.argv.remove("--debug")
     else:
         warnings.showwarning = _say_warning
+    before = signal.getsignal(signal.SIGINT)
     asked = _note_interruption()
     try:
         app()
@@ -137,6 +138,9 @@ def main() -> None:
             f"[bold red]error:[/] {escape(_sentence(error))}", highlight=False, soft_wrap=True
         )
         sys.exit(1)
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _note_interruption() -> list[int]:
