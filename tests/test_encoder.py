@@ -390,3 +390,24 @@ def test_a_folder_cannot_have_other_models_fetched(what, tmp_path, monkeypatch):
     )
     with pytest.raises(ValueError, match=sentence):
         Encoder.load(tmp_path)
+
+
+EVERY = {
+    "gate": {"gate": GateSettings()},
+    "resnet, group norm": {"backbone": BackboneSettings(name="resnet10", width=32, norm="group")},
+    "mlp, layer norm": {"backbone": BackboneSettings(name="mlp", hidden=(5, 4), norm="layer")},
+    "identity": {"backbone": BackboneSettings(name="identity")},
+    "frozen": {"frozen": True},
+    "plain projector": {"projector": ProjectorSettings(hidden=(8, 7), n_features=6, norm="none")},
+    "normed input": {"projector": ProjectorSettings(n_features=6, input_norm="layer")},
+    "linear projector": {"projector": ProjectorSettings(hidden=(), n_features=6)},
+}
+
+
+@pytest.mark.parametrize("what", EVERY)
+def test_every_kind_of_encoder_is_read_again(what, tmp_path):
+    """It is built without memory first, where no part may ask for a number."""
+    encoder = encoder_of(SMALL.model_copy(update=EVERY[what]))
+    encoder.save(tmp_path)
+    loaded = Encoder.load(tmp_path).state_dict()
+    assert all(torch.equal(loaded[name], value) for name, value in encoder.state_dict().items())
