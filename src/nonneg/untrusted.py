@@ -6,6 +6,7 @@ Whatever is wrong with their content is a ``ValueError``. Loads neither NumPy no
 import json
 import stat
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,22 +46,22 @@ def json_value(content: str | bytes) -> Any:  # noqa: ANN401
         Traceback (most recent call last):
         ValueError: it is nested more than 64 levels deep
     """
-    try:
-        value = json.loads(content)
-    except RecursionError:
-        raise _too_deep() from None
-    _check_depth(value)
-    return value
+    return _limited(json.loads, content)
 
 
 def toml_table(text: str) -> dict[str, Any]:
     """What TOML text holds; raises as :func:`json_value` does."""
+    table: dict[str, Any] = _limited(tomllib.loads, text)
+    return table
+
+
+def _limited(parse: Callable[[Any], Any], content: str | bytes) -> Any:  # noqa: ANN401
     try:
-        table = tomllib.loads(text)
+        value = parse(content)
     except RecursionError:
         raise _too_deep() from None
-    _check_depth(table)
-    return table
+    _check_depth(value)
+    return value
 
 
 def _check_depth(value: Any) -> None:  # noqa: ANN401
