@@ -21,6 +21,8 @@ from benchmarks import (
     modalities,
     probe,
     processes,
+    retrieval,
+    search,
     topics,
     training,
     views,
@@ -30,7 +32,7 @@ RESULTS = Path(__file__).with_name("results.md")
 HEAD = (
     "# Benchmarks\n\n"
     "Ratios within a table were measured in one run, interleaved; absolute figures depend on the "
-    "machine.\nMade by `make bench`; embeddings, modalities and topics want "
+    "machine.\nMade by `make bench`; embeddings, search, retrieval, modalities and topics want "
     "`NONNEG_EMBEDDINGS=folder`, which `python -m benchmarks.embedding_vectors` fills, and CSR the "
     'extra `pip install ".[peers]"`, topics `".[topics]"`.'
 )
@@ -124,6 +126,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "probe": _probe,
     "embeddings": embeddings.section,
     "embedding_speed": embedding_speed.section,
+    "search": search.section,
+    "retrieval": retrieval.section,
     "modalities": modalities.section,
     "topics": topics.section,
 }

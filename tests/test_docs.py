@@ -1,10 +1,14 @@
 """What people read is true: its Python runs, its links, commands, settings and files exist."""
 
 import json
+import os
 import re
 import runpy
+import shutil
+import sys
 import tomllib
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +24,15 @@ from nonneg.settings import explained
 site = runpy.run_path(str(ROOT / "tools" / "docs_site.py"))
 
 # Their results are looked at by tests of their own.
-CHECKED = {"docs/vectors.md", "docs/modalities.md", "docs/graphs.md", "docs/atlas.md", "README.md"}
+CHECKED = {
+    "README.md",
+    "docs/atlas.md",
+    "docs/export.md",
+    "docs/graphs.md",
+    "docs/modalities.md",
+    "docs/scale.md",
+    "docs/vectors.md",
+}
 RUNNABLE = [page for page in PAGES if python_of(page)]
 
 
@@ -84,6 +96,62 @@ def test_python_of_the_page_about_the_atlas(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "atlas.html").exists()
 
 
+def test_python_of_the_page_about_other_programs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run("docs/export.md")
+    shown = [block for block in blocks("docs/export.md") if block.startswith(("{'1'", "3 {"))]
+    assert len(shown) == 2
+    assert capsys.readouterr().out.split() == "".join(shown).split()
+
+
+def test_python_of_the_page_about_scale(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="pyarrow is absent")
+    monkeypatch.chdir(tmp_path)
+    names = run("docs/scale.md")
+    Z = names["Z"].toarray()
+    assert names["ids"].tolist() == list(range(800))
+    assert len({tuple(row.nonzero()[0]) for row in Z[::100]}) == 8
+    assert names["in_order"].column("indices") == names["table"].column("indices")
+    assert names["by_key"].column("id").to_pylist()[0] == "row 600"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ["datasets", "pyspark", "ray"])
+def test_engines_of_the_page_about_scale(engine, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="pyarrow is absent")
+    pytest.importorskip(engine, reason=f"{engine} is absent")
+    if engine == "pyspark" and shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is absent")
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "HF_HUB_OFFLINE": "1",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "HF_HOME": str(tmp_path),
+    }.items():
+        monkeypatch.setenv(name, value)
+    names = run("docs/scale.md")
+    (block,) = [block for block in blocks("docs/scale.md", "py") if f"# {engine}\n" in block]
+    exec(compile(block, engine, "exec"), names)
+    if engine == "pyspark":
+        names["spark"].stop()
+    if engine == "ray":
+        names["ray"].shutdown()
+    written = {"pyspark": "from-spark", "ray": "from-ray"}.get(engine)
+    found = (
+        names["pq"].read_table(tmp_path / written) if written else names["mapped"].data.table
+    ).to_pylist()
+    expected = [
+        names["features"](names["pq"].read_table(path)) for path in sorted(Path("in").iterdir())
+    ]
+    rows = {row["id"]: row["indices"] for table in expected for row in table.to_pylist()}
+    assert {row["id"]: row["indices"] for row in found} == rows
+    assert len(rows) == 800
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_exist(page):
     folder = (ROOT / page).parent
@@ -102,7 +170,7 @@ OPTIONS = {
 def test_commands_and_their_options_exist(page):
     commands = "\n".join([*blocks(page), *re.findall(r"`(nonneg [^`]*)`", text_of(page))])
     for line in commands.splitlines():
-        for command in re.findall(r"\bnonneg ([a-z]+(?: [^#&|]*)?)", line.split(" #")[0]):
+        for command in re.findall(r"\bnonneg ([a-z][a-z-]+(?: [^#&|]*)?)", line.split(" #")[0]):
             name, *words = command.split()
             assert name in OPTIONS, line
             named = {word.partition("=")[0] for word in words if word.startswith("--")}

@@ -1,6 +1,7 @@
 import errno
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -162,3 +163,69 @@ def test_tensors_of_another_digest_are_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
     with pytest.raises(ValueError, match=r"x\.safetensors is not the file that was saved: it is"):
         files.read_tensors(path, digest=digest)
+
+
+def content(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.txt")}
+
+
+def fill(folder, text):
+    with files.replaced_folder(folder) as beside:
+        (beside / "deep").mkdir()
+        (beside / "deep" / "a.txt").write_text(text)
+
+
+def test_a_folder_takes_the_place_of_another(tmp_path):
+    fill(tmp_path / "new" / "x", "1")
+    fill(tmp_path / "new" / "x", "2")
+    assert content(tmp_path) == {"new/x/deep/a.txt": b"2"}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["x"]
+    modes = [path.stat().st_mode for path in (tmp_path / "new" / "x", tmp_path / "new")]
+    assert modes[0] == modes[1]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_folder_that_is_not_filled_changes_nothing(tmp_path, error):
+    fill(tmp_path / "x", "before")
+
+    def half(beside):
+        (beside / "b.txt").write_text("half")
+        raise error
+
+    with pytest.raises(error), files.replaced_folder(tmp_path / "x") as beside:
+        half(beside)
+    assert content(tmp_path) == {"x/deep/a.txt": b"before"}
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_a_folder_that_cannot_be_moved_leaves_the_old_one(tmp_path, monkeypatch, fails_at):
+    fill(tmp_path / "x", "before")
+    replace, calls = Path.replace, []
+
+    def once(path, to):
+        calls.append(path)
+        if len(calls) == fails_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return replace(path, to)
+
+    monkeypatch.setattr(Path, "replace", once)
+    with pytest.raises(OSError, match=r"cannot write .*x: No space left on device$"):
+        fill(tmp_path / "x", "after")
+    assert content(tmp_path) == {"x/deep/a.txt": b"before"}
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_errors_of_other_files_are_not_taken_for_its_own(tmp_path):
+    out, elsewhere = tmp_path / "x", tmp_path / "elsewhere"
+    with pytest.raises(FileNotFoundError, match="elsewhere"), files.replaced_folder(out):
+        elsewhere.read_bytes()
+    with (
+        pytest.raises(OSError, match=r"cannot write .*/x: No such file"),
+        files.replaced_folder(out) as beside,
+    ):
+        (beside / "no" / "folder").write_bytes(b"")
+    assert list(tmp_path.iterdir()) == []
+    elsewhere.write_text("")
+    with pytest.raises(OSError, match=r"cannot write .*elsewhere/x: "):
+        fill(elsewhere / "x", "")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nonneg.estimators.ncl import NCL
     from nonneg.head.nonnegative import NonNegative
     from nonneg.losses import info_nce, spectral_contrastive
+    from nonneg.search.sparse_index import SparseIndex
     from nonneg.training.contrastive import train
     from nonneg.training.settings import TrainConfig
 
@@ -28,6 +29,7 @@ _PLACES = {
     "EncoderSettings": "nonneg.encoder",
     "GraphNCL": "nonneg.estimators.graph",
     "NonNegative": "nonneg.head.nonnegative",
+    "SparseIndex": "nonneg.search.sparse_index",
     "TrainConfig": "nonneg.training.settings",
     "data": None,
     "evaluation": None,
@@ -49,6 +51,7 @@ __all__ = [
     "EncoderSettings",
     "GraphNCL",
     "NonNegative",
+    "SparseIndex",
     "TrainConfig",
     "data",
     "evaluation",

@@ -17,6 +17,7 @@ from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import Gate, GateSettings, ProjectorSettings, projector
 from nonneg.inference import evaluation_mode
 from nonneg.io import digests, read_beside, read_json, write_json, write_tensors
+from nonneg.pretrained import Shareable
 from nonneg.settings import Settings
 
 CONFIG_FILE = "config.json"
@@ -77,7 +78,7 @@ class EncoderSettings(Settings):
         return self
 
 
-class Encoder(nn.Module):
+class Encoder(Shareable, nn.Module):
     """Samples in, readable features out.
 
     Args:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -133,6 +134,55 @@ def _remove_if_left(path: str) -> None:
         Path(path).unlink()
     finally:
         os.close(handle)
+
+
+@contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which takes its place when the block ends: old or new, never half.
+
+    It lies beside ``path`` under a hidden name until then; all files are synced. If the block
+    fails, it is removed and nothing changes.
+
+    Raises:
+        OSError: With the path in it, when it cannot be written or the disk is full; errors of files
+            elsewhere, such as those that are read meanwhile, are raised as they are.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    try:
+        yield beside
+        for file in (*beside.rglob("*"), beside):
+            _sync_folder(file)
+        beside.chmod(0o777 & ~_umask())
+        _swap(beside, path)
+    except OSError as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        is_ours = error.filename is None or Path(error.filename).is_relative_to(beside)
+        if error.errno is None or not is_ours:
+            raise
+        raise _cannot_write(path, error) from error
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _swap(new: Path, path: Path) -> None:
+    """Put a folder in the place of another, which is removed when that is done."""
+    if not path.exists():
+        new.replace(path)
+        return
+    old = new.with_name(f"{new.name}.old")
+    path.replace(old)
+    try:
+        new.replace(path)
+    except OSError:
+        old.replace(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_json(path: Path, content: Any) -> None:  # noqa: ANN401

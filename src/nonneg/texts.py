@@ -246,7 +246,7 @@ class TextEncoder:
             return self._object
         library = _sentence_transformers()
         try:
-            with _no_bars():
+            with no_bars():
                 if self._folder is None:
                     return library.SentenceTransformer(self.name, trust_remote_code=False)
                 return library.SentenceTransformer(
@@ -347,7 +347,7 @@ def _sentence_transformers() -> Any:  # noqa: ANN401
 
 
 @contextmanager
-def _no_bars() -> Iterator[None]:
+def no_bars() -> Iterator[None]:
     """Without the bar that transformers shows for each model it loads."""
     logging = import_module("transformers.utils.logging")
     was_on = logging.is_progress_bar_enabled()

@@ -112,6 +112,9 @@ def test_rows_that_are_kept_for_testing_are_looked_at_first(nonneg, tmp_path, mo
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_is_no_file_of_vectors(nonneg, tmp_path):
+def test_a_folder_without_parquet_files_is_refused(nonneg, tmp_path):
     ended = nonneg("fit", tmp_path, "--out", tmp_path / "run")
-    assert ended.stderr == (f"error: {tmp_path} is a folder; give a .npy, .npz or .parquet file\n")
+    assert ended.stderr == (
+        f"error: there is no parquet file at {tmp_path}; give a folder that holds some, or a "
+        "pattern such as 'in/*.parquet'\n"
+    )

@@ -195,7 +195,7 @@ def test_parquet_with_other_than_the_promised_rows(tmp_path, kind, footer, group
 
 def test_parquet_with_more_rows_than_it_promises_anywhere(tmp_path, monkeypatch):
     path = parquet(tmp_path / "x.parquet", v=list(X))
-    monkeypatch.setattr("nonneg.data.vectors._n_rows", lambda *_: 29)
+    monkeypatch.setattr("nonneg.data.vectors.stated_rows", lambda *_: 29)
     assert "promises 29 rows, but it holds more; write or copy it again" in failure(path)
 
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 COMMANDS = (
-    "demo", "train", "evaluate", "compare", "presets", "fit", "embed", "curate", "report",
-    "reproduce", "theory",
+    "demo", "train", "evaluate", "compare", "presets", "fit", "embed", "curate", "index", "search",
+    "export", "import-checkpoint", "report", "reproduce", "theory",
 )  # fmt: skip
 TEXTS = {
     "nonneg": ("--help",),
@@ -23,5 +23,5 @@ def test_what_a_command_says_of_itself(command, golden_text, name):
 
 
 def test_every_command_is_here(command):
-    listed = re.findall(r"^│ (\w+) ", command("--help"), re.MULTILINE)
+    listed = re.findall(r"^│ (\w[\w-]*) ", command("--help"), re.MULTILINE)
     assert tuple(listed) == COMMANDS

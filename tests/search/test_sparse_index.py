@@ -37,6 +37,14 @@ def expected(queries, rows, k, allowed=None):
     return np.where(best > 0, order, -1), best
 
 
+def postings_oracle(rows, queries):
+    """Cosines by a product of whole matrices ``(n_queries, n)``."""
+    rows = rows.toarray().astype(np.float64)
+    lengths = np.linalg.norm(rows, axis=1)
+    rows /= np.where(lengths > 0, lengths, 1)[:, None]
+    return (queries / np.linalg.norm(queries, axis=1, keepdims=True)) @ rows.T
+
+
 @pytest.fixture(params=["numba", "torch"])
 def engine(request, monkeypatch):
     if request.param == "torch":
@@ -58,10 +66,10 @@ class TestSearch:
         np.testing.assert_array_equal(hits.ids, numbers)
         np.testing.assert_allclose(hits.cosines, cosines, atol=1e-6)
 
-    def test_float16_is_near(self):
+    def test_sixteen_bits_are_near(self):
         index = SparseIndex.of(ROWS, dtype="float16")
         hits = index.search(QUERIES, 10)
-        np.testing.assert_allclose(hits.cosines, expected(QUERIES, ROWS, 10)[1], atol=1e-3)
+        np.testing.assert_allclose(hits.cosines, expected(QUERIES, ROWS, 10)[1], atol=3e-5)
         assert index.n_bytes < SparseIndex.of(ROWS).n_bytes
 
     def test_the_length_of_rows_does_not_matter(self):
@@ -99,10 +107,65 @@ class TestSearch:
         np.testing.assert_array_equal(hits.ids, numbers)
         np.testing.assert_allclose(hits.cosines, cosines, atol=1e-6)
 
+    def test_more_samples_than_a_block_holds(self):
+        rng = np.random.default_rng(3)
+        rows = sparse.random_array(
+            (2 * postings.BLOCK + 77, 12), density=0.1, rng=rng, dtype=np.float32, format="csr"
+        )
+        queries = features(3, 12, 4, 0.5)
+        exact = postings_oracle(rows, queries)
+        for k in (1, 10, 300):
+            hits = SparseIndex.of(rows).search(queries, k)
+            order = np.argsort(-exact, axis=1, kind="stable")[:, :k]
+            best = np.take_along_axis(exact, order, axis=1)
+            np.testing.assert_allclose(hits.cosines, best, atol=1e-6)
+            found = np.take_along_axis(exact, hits.ids, axis=1)
+            np.testing.assert_allclose(found, best, atol=1e-6)
+        last = rows.shape[0] - 1
+        some = rows[[last]].toarray()[0]
+        np.testing.assert_allclose(
+            SparseIndex.of(rows).features(last) * np.linalg.norm(some), some, atol=1e-6
+        )
+
+    def test_all_samples_can_be_asked_for(self):
+        hits = SparseIndex.of(ROWS).search(QUERIES, 400)
+        numbers, cosines = expected(QUERIES, ROWS, 300)
+        np.testing.assert_allclose(hits.cosines[:, :300], cosines, atol=1e-6)
+        assert (np.sort(hits.ids[:, :300], axis=1) == np.sort(numbers, axis=1)).all()
+        assert (hits.ids[:, 300:] == -1).all()
+
+    def test_a_mask_counts_what_is_there(self):
+        index = SparseIndex.of(ROWS).remove(np.arange(100))
+        assert len(index.ids) == 200
+        hits = index.search(QUERIES, 5, among=np.arange(200) % 2 == 0)
+        numbers, _ = expected(QUERIES, ROWS, 5, (np.arange(300) >= 100) & (np.arange(300) % 2 == 0))
+        np.testing.assert_array_equal(hits.ids, numbers)
+
     def test_an_id_can_be_used_again(self):
         index = SparseIndex.of([[1, 0], [0, 1]], ids=["a", "b"]).remove(["a"])
         index.add([[1, 0]], ids=["a"])
         assert index.search([[1, 0]], 2).ids.tolist() == [["a", ""]]
+
+    def test_numbers_that_follow_are_never_given_twice(self, tmp_path):
+        index = SparseIndex.of(ROWS[:10]).remove([9])
+        index.save(tmp_path / "index")
+        again = SparseIndex.load(tmp_path / "index").add(ROWS[10:12])
+        assert again.ids.tolist() == [*range(9), 10, 11]
+
+    def test_sparse_and_dense_rows_are_scaled_alike(self):
+        for scale in (1e-30, 1, 1e30):
+            rows = ROWS * np.float32(scale)
+            dense, given = SparseIndex.of(rows), SparseIndex.of(sparse.csr_array(rows))
+            for number in (0, 7, 299):
+                np.testing.assert_allclose(
+                    dense.features(number), given.features(number), atol=1e-7
+                )
+
+    def test_what_is_known_of_it_is_saved_too(self, tmp_path):
+        index = SparseIndex.of(ROWS)
+        index.about = {"of": "a test"}
+        index.save(tmp_path / "index")
+        assert SparseIndex.load(tmp_path / "index").about == {"of": "a test"}
 
     def test_saved_and_mapped(self, tmp_path):
         index = SparseIndex.of(ROWS, ids=[f"doc {i}" for i in range(300)])
@@ -168,7 +231,33 @@ class TestRefusals:
         with pytest.raises(FileNotFoundError, match=r"index.json is missing"):
             SparseIndex.load(tmp_path)
 
-    @pytest.mark.parametrize("name", ["starts", "samples", "values", "ids"])
+    def test_a_save_that_ends_early_leaves_the_old_index(self, tmp_path, monkeypatch):
+        index = SparseIndex.of(ROWS)
+        index.save(tmp_path / "i")
+        before = sorted((tmp_path / "i").rglob("*"))
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("nonneg.io.os.fsync", full)
+        with pytest.raises(OSError, match=r"cannot write .*npy: No space left on device"):
+            index.add(ROWS).save(tmp_path / "i")
+        assert sorted((tmp_path / "i").rglob("*")) == before
+        assert len(SparseIndex.load(tmp_path / "i")) == 300
+
+    def test_a_first_save_that_was_killed_can_be_made_again(self, tmp_path):
+        (tmp_path / "i" / "part-1").mkdir(parents=True)
+        SparseIndex.of(ROWS).save(tmp_path / "i")
+        assert len(SparseIndex.load(tmp_path / "i")) == 300
+
+    def test_damaged_content_reads_nothing_beyond_the_lists(self, tmp_path):
+        pytest.importorskip("numba", reason="numba is not installed")
+        SparseIndex.of(ROWS).save(tmp_path / "i")
+        path = next((tmp_path / "i").glob("part-*/places.npy"))
+        np.save(path, np.full_like(np.load(path), 65535))
+        assert (SparseIndex.load(tmp_path / "i").search(QUERIES).ids < 300).all()
+
+    @pytest.mark.parametrize("name", ["starts", "places", "values", "ids"])
     def test_damaged_files(self, tmp_path, name):
         SparseIndex.of(ROWS).save(tmp_path / "i")
         path = next((tmp_path / "i").glob(f"part-*/{name}.npy"))

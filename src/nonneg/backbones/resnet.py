@@ -234,8 +234,12 @@ class ResNet(nn.Module):
             ValueError: When names or shapes are not exactly those of this network, which is then
                 unchanged.
         """
-        theirs = {name: t for name, t in weights.items() if not name.startswith("fc.")}
-        ours = self.state_dict()
+        self.check_torchvision(weights)
+        self.load_state_dict(_without_classifier(weights), strict=False)
+
+    def check_torchvision(self, weights: Mapping[str, Tensor]) -> None:
+        """Raise ``ValueError`` for weights that :meth:`load_torchvision` does not read."""
+        theirs, ours = _without_classifier(weights), self.state_dict()
         # Counters of batches were not saved by early versions; they are not used either.
         missing = [n for n in ours if n not in theirs and not n.endswith("num_batches_tracked")]
         unexpected = [n for n in theirs if n not in ours]
@@ -251,7 +255,6 @@ class ResNet(nn.Module):
                 f"the weights do not fit this ResNet ({'; '.join(wrong)}); build it with their "
                 "name, width, stem and norm (torchvision's: width 64, stem 'large', norm 'batch')"
             )
-        self.load_state_dict(theirs, strict=False)
 
     def _initialise(self) -> None:
         for module in self.modules():
@@ -268,6 +271,10 @@ def _stage(
         block(in_channels, width, stride=stride, norm=norm),
         *(block(out_channels, width, stride=1, norm=norm) for _ in range(depth - 1)),
     )
+
+
+def _without_classifier(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: weight for name, weight in weights.items() if not name.startswith("fc.")}
 
 
 def _shortened(names: list[str], most: int = 5) -> str:

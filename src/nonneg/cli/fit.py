@@ -1,5 +1,6 @@
 """``nonneg fit``: readable features of texts, or of vectors that exist, as a run like any other."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from nonneg.data.fragments import DrawnFrom
     from nonneg.runs.fitting import FittedRun
     from nonneg.runs.vector_fits import VectorFiles
 
@@ -19,10 +21,11 @@ _N_STRONGEST = 10
 
 def fit(
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="X",
-            help="Texts: a csv, tsv, jsonl, parquet or txt file. Or vectors: npy, npz or parquet.",
+            help="Texts: a csv, tsv, jsonl, parquet or txt file. Or vectors: npy, npz or parquet. "
+            "Or many parquet files: a folder, a pattern in quotes, or a URI.",
         ),
     ],
     out: Annotated[
@@ -112,11 +115,17 @@ def fit(
     Python. A large npy file is mapped, not read; with --test, or --test-share 0, no part of it is
     copied. Features are NCL's; --set nonnegative=identity is ordinary contrastive learning.
 
+    Of many parquet files 75,536 rows are drawn, the same ones however they are split into files,
+    and kept beside the run: NCL learns from at most 65,536.
+
     Example: nonneg fit reviews.csv --text body --label kind --date day --out runs/reviews
 
     Example: nonneg fit vectors.npy --labels kinds.npy --set temperature=0.2 --out runs/mine
+
+    Example: nonneg fit 's3://bucket/vectors/*.parquet' --column vector --out runs/large
     """
     # Imported on use: the help of the command needs none of this.
+    from nonneg.data.fragments import are_fragments
     from nonneg.runs.fitting import fit_run
     from nonneg.runs.text_fits import are_texts
     from nonneg.runs.vector_fits import VectorFiles, vector_experiment
@@ -127,22 +136,36 @@ def fit(
             "--test names other vectors to measure on, --test-share keeps a part of X for that; "
             "leave one of them out"
         )
-    out = out or Path("runs") / Path(source.name.removesuffix(".gz")).stem
+    has_fragments = are_fragments(source)
+    out = out or Path("runs") / _name(source)
     default_share = 0.0 if test else 0.1
     kept = default_share if test_share is None else test_share
     chosen = [*(set_ or []), *([] if pairs is None else [f"pairs={pairs}"])]
-    others = {"column": column, "test_share": kept, "graph": graph, "index_pairs": index_pairs}
+    others: dict[str, Any] = {
+        "column": column,
+        "test_share": kept,
+        "graph": graph,
+        "index_pairs": index_pairs,
+    }
     of_vectors = {"labels": labels, "test": test, "test_labels": test_labels}
     of_texts = {"text": text, "label": label, "date": date, "encoder": encoder, "vectors": vectors}
     has_texts = are_texts(source, text)
     _check_options(source, has_texts, of_vectors if has_texts else of_texts)
-    if has_texts:
-        # Embedding may take hours: settings that are wrong are refused before it.
+    if has_texts or has_fragments:
+        # It may take hours before a fit: settings that are wrong are refused first.
         known = {"graph": graph and str(graph), "index_pairs": index_pairs and str(index_pairs)}
         vector_experiment(VectorFiles.read({"vectors": "", **known}), chosen)
-        files = _embedded(console, source, out, **of_texts, **others)
+    if has_fragments:
+        by_row = {"labels": labels, "vectors": vectors, "graph": graph, "index_pairs": index_pairs}
+        read, others["drawn"] = _drawn(
+            console, source, out, by_row, column, of_texts if has_texts else None
+        )
     else:
-        files = VectorFiles.at(vectors=source, **of_vectors, **others)
+        read = source
+    if has_texts:
+        files = _embedded(console, Path(read), out, **of_texts, **others)
+    else:
+        files = VectorFiles.at(vectors=read, **of_vectors, **others)
     experiment, machine = vector_experiment(files, chosen)
     machine["verbose"] = max(machine["verbose"], int(console.is_terminal))
     run = fit_run(experiment, out=out, machine=machine)
@@ -154,11 +177,52 @@ def fit(
         console.print(f"already done: {run.folder}", highlight=False, soft_wrap=True)
     if has_texts:
         write_outputs(console, run, with_page=page)
-    for command in _next_commands(run, vectors or source, has_texts):
+    for command in _next_commands(run, str(vectors or source), has_texts):
         console.print(f"next: {escape(command)}", highlight=False, soft_wrap=True)
 
 
-def _check_options(source: Path, has_texts: bool, others: dict[str, Any]) -> None:
+def _name(source: str) -> str:
+    """What to call a run: the file without its ending, or the folder that many files are in."""
+    parts = source.split("://")[-1].split("/")
+    plain = [part for part in parts if part.strip(".") and not set(part) & set("*?[")]
+    return Path(plain[-1].removesuffix(".gz")).stem if plain else "run"
+
+
+def _drawn(
+    console: Console,
+    source: str,
+    out: Path,
+    by_row: dict[str, Any],
+    column: str | None,
+    of_texts: dict[str, Any] | None,
+) -> tuple[str, "DrawnFrom"]:
+    """A file of rows drawn from many files, under a progress bar, and what it is of."""
+    from nonneg.data.text_records import Columns
+    from nonneg.runs.drawn_rows import drawn_file
+    from nonneg.training.run_folder import RunFolder
+
+    wrong = next((name for name, value in by_row.items() if value is not None), None)
+    if wrong is not None:
+        raise ValueError(
+            f"--{wrong.replace('_', '-')} goes with the rows of one file, and of {source} only "
+            "some are drawn; leave it out"
+        )
+    RunFolder(out).check_free()
+    texts = None if of_texts is None else Columns(*(of_texts[key] for key in Columns._fields))
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("drawing rows", total=None)
+        found = drawn_file(
+            source,
+            out=out,
+            column=column,
+            texts=texts,
+            watch=lambda n_done, n_rows: bar.update(task, completed=n_done, total=n_rows),
+        )
+    console.print(found.note, highlight=False, markup=False, soft_wrap=True)
+    return str(found.path), found.origin
+
+
+def _check_options(source: str, has_texts: bool, others: dict[str, Any]) -> None:
     """Raise a sentence for an option that is for the other kind of file."""
     wrong = next((name for name, value in others.items() if value is not None), None)
     if wrong is None:
@@ -250,9 +314,12 @@ def _table(run: "FittedRun", test: Path | None) -> Table:
     return table
 
 
-def _next_commands(run: "FittedRun", source: Path, has_texts: bool) -> list[str]:
-    name = Path(source.name.removesuffix(".gz")).stem
-    commands = [f"nonneg embed {run.folder} {source} --out {name}-features.npz"]
+def _next_commands(run: "FittedRun", source: str, has_texts: bool) -> list[str]:
+    from nonneg.data.fragments import are_fragments
+
+    features = f"{_name(source)}-features"
+    out = features if are_fragments(source) else f"{features}.npz"
+    commands = [f"nonneg embed {run.folder} {shlex.quote(source)} --out {out}"]
     if run.n_test:
         report = [] if has_texts else [f"nonneg report {run.folder}"]
         commands = [f"nonneg evaluate {run.folder}", *report, *commands]

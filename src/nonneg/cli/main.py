@@ -21,10 +21,14 @@ from nonneg.cli import (
     demo,
     embed,
     evaluate,
+    export,
     fit,
+    import_checkpoint,
+    index,
     presets,
     report,
     reproduce,
+    search,
     theory,
     train,
 )
@@ -95,11 +99,16 @@ for command in (
     fit.fit,
     embed.embed,
     curate.curate,
+    index.index,
+    search.search,
+    export.export,
+    import_checkpoint.import_checkpoint,
     report.report,
     reproduce.reproduce,
     theory.theory,
 ):
-    app.command(command.__name__, cls=_Command, help=_help(command.__doc__))(command)
+    name = command.__name__.replace("_", "-")
+    app.command(name, cls=_Command, help=_help(command.__doc__))(command)
 
 
 # What a library or the system says in a sentence. Of anything else only we could make one.

@@ -254,13 +254,7 @@ Format = Delimited | JsonLines | PlainLines | Spooled
 def parquet_records(path: Path, columns: Columns) -> Iterator[Record]:
     """The records of a parquet file, which have no places."""
     with parquet_file(path) as file:
-        names = _asked(path, columns, file.schema_arrow.names)
-        wanted = list(dict.fromkeys(filter(None, names)))
-        types = import_module("pyarrow.types")
-        kind = file.schema_arrow.field(names[0]).type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        if str(kind) not in ("string", "large_string", "string_view"):
-            raise ValueError(f"{path}: column {names[0]!r} holds {kind}, not texts; choose another")
+        names, wanted = columns, text_columns(path, file.schema_arrow, columns)
         number = 0
         for batch in file.iter_batches(1024, columns=wanted):
             held = {name: batch.column(name).to_pylist() for name in wanted}
@@ -268,6 +262,25 @@ def parquet_records(path: Path, columns: Columns) -> Iterator[Record]:
                 text, label, date = (None if name is None else held[name][at] for name in names)
                 yield Record(0, number, text or "", label, date)
                 number += 1
+
+
+def text_columns(path: str | Path, schema: Any, columns: Columns) -> list[str]:  # noqa: ANN401
+    """The named columns of an Arrow table, the first of which holds texts.
+
+    Args:
+        path: What errors name.
+        schema: Of the table.
+        columns: The names.
+
+    Raises:
+        ValueError: One of them is missing, or the first holds something else.
+    """
+    names = _asked(path, columns, schema.names)
+    kind = schema.field(names.text).type
+    kind = kind.value_type if import_module("pyarrow.types").is_dictionary(kind) else kind
+    if str(kind) not in ("string", "large_string", "string_view"):
+        raise ValueError(f"{path}: column {names.text!r} holds {kind}, not texts; choose another")
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _asked(where: str | Path, columns: Columns, there: list[str]) -> Columns:

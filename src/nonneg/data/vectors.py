@@ -39,12 +39,11 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
             damaged: one with other than the promised number of rows, for instance.
     """
     with parquet_file(path) as file:
-        name = _column(path, file.schema_arrow, column)
-        names = [name] if name else _without_index(file.schema_arrow)
-        n_rows, start = _n_rows(path, file.metadata), 0
+        names = vector_columns(path, file.schema_arrow, column)
+        n_rows, start = stated_rows(path, file.metadata), 0
         vectors = np.empty((n_rows, 0), dtype=np.float32)
         for batch in file.iter_batches(_BATCH_ROWS, columns=names):
-            part = _rows(path, name, batch.column(0), start) if name else _stacked(batch)
+            part = batch_vectors(path, batch, start)
             if start == 0:
                 vectors = np.empty((n_rows, part.shape[1]), dtype=np.float32)
             if part.shape[1] != vectors.shape[1]:
@@ -59,8 +58,12 @@ def parquet_vectors(path: Path, column: str | None = None) -> NDArray[np.float32
 
 
 @contextmanager
-def parquet_file(path: Path) -> Iterator[Any]:
+def parquet_file(path: str | Path, **options: Any) -> Iterator[Any]:  # noqa: ANN401
     """The open file; what pyarrow raises for a damaged one is one sentence that names it.
+
+    Args:
+        path: Of the file.
+        options: Of ``pyarrow.parquet.ParquetFile``, such as another file system.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -72,7 +75,7 @@ def parquet_file(path: Path) -> Iterator[Any]:
             f"reading {path} needs pyarrow; install it with: pip install pyarrow"
         ) from error
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, **options) as file:
             yield file
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -81,7 +84,7 @@ def parquet_file(path: Path) -> Iterator[Any]:
         raise ValueError(f"{path} is not a readable parquet file: {reason}") from error
 
 
-def _n_rows(path: Path, metadata: Any) -> int:  # noqa: ANN401
+def stated_rows(path: str | Path, metadata: Any) -> int:  # noqa: ANN401
     """The stated number of rows; memory is allocated only if both places that state it agree."""
     n_rows = int(metadata.num_rows)
     groups = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
@@ -90,24 +93,34 @@ def _n_rows(path: Path, metadata: Any) -> int:  # noqa: ANN401
     return n_rows
 
 
-def _miscounted(path: Path, promised: int, found: str) -> ValueError:
+def _miscounted(path: str | Path, promised: int, found: str) -> ValueError:
     return ValueError(
         f"{path} is damaged: its footer promises {promised:,} rows, but it holds {found}; "
         "write or copy it again"
     )
 
 
-def _column(path: Path, schema: Any, wanted: str | None) -> str | None:  # noqa: ANN401
-    """The column of lists to read; None for all columns, each a dimension."""
+def vector_columns(path: str | Path, schema: Any, wanted: str | None = None) -> list[str]:  # noqa: ANN401
+    """The column of lists that holds the vectors, or all columns of floats, each a dimension.
+
+    Args:
+        path: What errors name.
+        schema: Of the Arrow table.
+        wanted: A column of lists; None for the only one.
+
+    Raises:
+        ValueError: There is no such column, or there are several.
+    """
     lists = [field.name for field in schema if _is_list_of_numbers(field.type)]
     if wanted is None and len(lists) == 1:
-        return str(lists[0])
+        return [str(lists[0])]
     if wanted in lists:
-        return str(wanted)
+        return [str(wanted)]
     types = import_module("pyarrow.types")
-    alone = [schema.field(name).type for name in _without_index(schema)]
-    if not lists and wanted is None and all(types.is_floating(kind) for kind in alone):
-        return None
+    alone = _without_index(schema)
+    kinds = [schema.field(name).type for name in alone]
+    if alone and not lists and wanted is None and all(map(types.is_floating, kinds)):
+        return alone
     if not lists:
         raise ValueError(
             f"{path} has no column of lists of numbers; put the numbers of a row into one list, or "
@@ -137,17 +150,30 @@ def _without_index(schema: Any) -> list[str]:  # noqa: ANN401
     return [name for name in schema.names if name not in index]
 
 
+def batch_vectors(path: str | Path, batch: Any, start: int = 0) -> NDArray[Any]:  # noqa: ANN401
+    """The vectors of a record batch ``(rows, d)`` that has the columns of :func:`vector_columns`.
+
+    Missing numbers become NaN, which later checks refuse, naming the rows.
+
+    Args:
+        path: What errors name.
+        batch: A ``pyarrow.RecordBatch``.
+        start: The number of its first row.
+    """
+    field = batch.schema.field(0)
+    if batch.num_columns == 1 and _is_list_of_numbers(field.type):
+        return _rows(path, field.name, batch.column(0), start)
+    return _stacked(batch)
+
+
 def _stacked(batch: Any) -> NDArray[Any]:  # noqa: ANN401
-    """All columns side by side; missing numbers become NaN."""
+    """All columns side by side."""
     columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
     return np.stack(columns, axis=1)
 
 
-def _rows(path: Path, name: str, lists: Any, start: int) -> NDArray[Any]:  # noqa: ANN401
-    """Some rows of the column as an array ``(rows, d)``, ``start`` being the number of the first.
-
-    Missing numbers become NaN, which later checks refuse, naming the rows.
-    """
+def _rows(path: str | Path, name: str, lists: Any, start: int) -> NDArray[Any]:  # noqa: ANN401
+    """Some rows of a column of lists ``(rows, d)``, ``start`` being the number of the first."""
     compute = import_module("pyarrow.compute")
     lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)
     if lists.null_count:
@@ -161,7 +187,7 @@ def _rows(path: Path, name: str, lists: Any, start: int) -> NDArray[Any]:  # noq
     return values.reshape(len(lists), int(lengths[0]))
 
 
-def _uneven(path: Path, name: str, row: int, length: int, expected: int) -> ValueError:
+def _uneven(path: str | Path, name: str, row: int, length: int, expected: int) -> ValueError:
     return ValueError(
         f"{path}: row {row} of column {name!r} has {length} numbers, the rows before it "
         f"{expected}; vectors have one length"

@@ -24,6 +24,7 @@ from nonneg.estimators.naming import distinct_names
 from nonneg.inference import evaluating_on
 from nonneg.io import digest_of_file, read_json, write_json
 from nonneg.metrics.results import FloatArray, IntArray
+from nonneg.pretrained import Shareable
 from nonneg.training.run_folder import RUN_FILE, read_record
 
 # What config.json has of an estimator, beside or instead of what it has of an encoder.
@@ -300,6 +301,7 @@ def features_of(
 
 class FittedFeatures(
     CuratedFeatures,
+    Shareable,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]

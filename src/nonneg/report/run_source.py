@@ -168,7 +168,8 @@ class RunSource:
         n_samples, epochs = settings.get("n_samples"), settings.get("training", {}).get("epochs")
         if n_samples and epochs:
             parts.append(f"trained on {n_samples:,} samples for {epochs} epochs")
-        parts.append(f"seed {self.run.seed}")
+        if settings.get("seed") is not None:
+            parts.append(f"seed {self.run.seed}")
         return ", ".join(parts) + "."
 
     def training(self) -> Training | None:

@@ -1,6 +1,6 @@
 """The features of any data by the encoder of a run, written to a file."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -125,6 +125,8 @@ def run_features(
     """
     run = Path(run)
     if not is_fitted(run):
+        useless = {"--column": column, "--text": text, "--encoder": encoder}
+        _check_unused(f"{run} was trained on samples of a data set", useless)
         samples, encoded, note = _encoded(run, source, split, data_dir, batch_size, watch)
         parts = iter([encoded.features.numpy()])
         return RunFeatures(parts, len(samples), samples, encoded.hidden.numpy(), note)
@@ -137,10 +139,19 @@ def run_features(
             f"give a {KINDS} file"
         )
     if are_texts(source, text):
+        _check_unused(f"{source} holds texts", {"--column": column})
         vectors = _embedded(run, source, text, encoder, watch)
     else:
+        _check_unused(f"{source} holds vectors", {"--encoder": encoder})
         vectors = read_vectors(source, column=column)
     return RunFeatures(_fitted_features(run, vectors, watch), len(vectors), vectors)
+
+
+def _check_unused(why: str, options: Mapping[str, object]) -> None:
+    """Raise a sentence for options that would not change anything."""
+    for option, value in options.items():
+        if value is not None:
+            raise ValueError(f"{why}: leave out {option}")
 
 
 def _embedded(

@@ -15,7 +15,7 @@ from nonneg.runs.experiment import DataSettings, Experiment, file_digest, load_s
 from nonneg.runs.text_fits import are_texts, embedded_table
 from nonneg.runs.vector_fits import VectorExperiment, vector_sets
 from nonneg.settings import Settings
-from nonneg.training.run_folder import REMEDY, RUN_FILE, read_record, what_counts
+from nonneg.training.run_folder import IMPORT, REMEDY, RUN_FILE, read_record, what_counts
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 # What every run records, however it was made.
@@ -56,9 +56,15 @@ class RunRecord:
         return "data" in self.settings
 
     @property
+    def origin(self) -> str:
+        """How a run that does not name its data came to be, in words."""
+        is_import = self.settings.get("task") == IMPORT
+        return "was imported" if is_import else "was trained from Python"
+
+    @property
     def seed(self) -> int:
-        """Of the run."""
-        return int(self.settings["seed"])
+        """Of the run; 0 for an imported checkpoint that does not say it."""
+        return int(self.settings.get("seed") or 0)
 
     @property
     def method(self) -> str:
@@ -112,7 +118,8 @@ def read_run(folder: str | Path) -> RunRecord:
     for group, key in _ALWAYS.items():
         if not isinstance(settings.get(group), dict) or key not in settings[group]:
             raise ValueError(f"{folder / RUN_FILE} lacks the setting {group}.{key}; {REMEDY}")
-    if not isinstance(settings.get("seed"), int):
+    is_import = settings.get("task") == IMPORT  # of a checkpoint that may not say its seed
+    if not isinstance(settings.get("seed"), int) and not is_import:
         raise ValueError(f"{folder / RUN_FILE} lacks the setting seed; {REMEDY}")
     return RunRecord(folder, settings, record.get("data_digest"))
 
@@ -173,10 +180,10 @@ TRANSFER_TARGETS = {
     "cifar10": "cifar100",
     "cifar100": "cifar10",
 }
-# The message for a run made by nonneg.train.
-_FROM_PYTHON = (
-    "was trained from Python and does not say on what data; name a set with both splits with "
-    "--data, or measure it in Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
+# The message for a run made by nonneg.train, or imported.
+_FROM_ELSEWHERE = (
+    "and does not say on what data; name a set with both splits with --data, or measure it in "
+    "Python with nonneg.Encoder.load(folder).encode and nonneg.evaluation"
 )
 # Of vectors there may be millions: probes and rankings are made on a fixed draw of so many.
 _MOST_VECTORS = 50_000
@@ -210,7 +217,7 @@ def run_data(
     if source is not None:
         return _of_source(run, source, split, data_dir)
     if experiment is None:
-        raise ValueError(f"{run.folder} {_FROM_PYTHON}")
+        raise ValueError(f"{run.folder} {run.origin} {_FROM_ELSEWHERE}")
     run.check_unchanged(experiment.data)
     train = load_split(experiment.data, "train", data_dir)
     if split == "train":
@@ -234,7 +241,9 @@ def _of_source(
         train, test = _both_splits(source, data_dir)
         return train, train if split == "train" else test
     if experiment is None:
-        raise ValueError(f"{source} is a file of one set only; {run.folder} {_FROM_PYTHON}")
+        raise ValueError(
+            f"{source} is a file of one set only; {run.folder} {run.origin} {_FROM_ELSEWHERE}"
+        )
     run.check_unchanged(experiment.data)
     train = load_split(experiment.data, "train", data_dir)
     return train, _tested_instead(train, source)

@@ -21,6 +21,7 @@ from nonneg.data.arrays import (
 )
 from nonneg.data.checking import check_labels
 from nonneg.data.dataset import Data, Subset, split_off, whole_of
+from nonneg.data.fragments import DrawnFrom
 from nonneg.data.text_table import TABLE_KINDS, TextTable, read_table
 from nonneg.data.vectors import KINDS, VectorData, read_vectors
 from nonneg.io import digest_of_file
@@ -87,6 +88,8 @@ class VectorFiles(Settings):
     """Which samples belong together, as pairs of their numbers."""
     texts: TextFile | None = None
     """What the vectors are of, row by row, where these are texts."""
+    drawn: DrawnFrom | None = None
+    """Where the rows come from, if they were drawn from many files."""
     digests: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of each file, so that a run is never measured on changed files."""
 
@@ -104,6 +107,12 @@ class VectorFiles(Settings):
 
     def check_unchanged(self) -> None:
         """Raise an error for the first file that is missing or has changed."""
+        rows = Path(self.vectors if self.texts is None else self.texts.table)
+        if self.drawn is not None and not rows.is_file():
+            raise FileNotFoundError(
+                f"the rows drawn from {self.drawn.source} are gone ({rows}); give the nonneg fit "
+                "command of this run again, which draws them anew"
+            )
         if self.texts is not None and not Path(self.vectors).is_file():
             raise FileNotFoundError(
                 f"the vectors of {self.texts.table} are gone ({self.vectors}); give the nonneg fit "

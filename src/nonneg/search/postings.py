@@ -1,47 +1,148 @@
 """Posting lists: for each feature the samples that have it, scored query by query.
 
-The loops are compiled by numba where it can be imported; otherwise PyTorch adds lists up.
+Samples are divided into blocks of 65,536, so that a place in a block takes two bytes and the
+scores of a block stay in the cache. The loops are compiled by numba where it can be imported;
+otherwise PyTorch adds lists up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from torch import Tensor
 
+from nonneg.data.arrays import npy_array
+from nonneg.io import replaced
+from nonneg.metrics.activity import ACTIVE_THRESHOLD
+from nonneg.metrics.inputs import Features
 from nonneg.metrics.results import BoolArray, IntArray
+from nonneg.rows import unit_rows
 
-Values = NDArray[np.float32] | NDArray[np.float16]
+BLOCK = 1 << 16
+# Values of 16 bits are whole steps of 1 / 65,535: between 0 and 1 these are finer than the steps of
+# floating point, with which one in ten of the ten nearest among a million rows was another; with
+# these it is one in 200.
+STEPS = (1 << 16) - 1
+Values = NDArray[np.float32] | NDArray[np.uint16]
+_FILES = ("starts", "places", "values")
 Best = tuple[IntArray, NDArray[np.float32]]
 
 
 class Postings(NamedTuple):
-    """Lists of n samples by feature; entry p of a list is in ``samples[p]`` and ``values[p]``."""
+    """Lists of n samples by feature, and within a feature by block: the cells.
+
+    Entry p belongs to sample ``places[p]`` of its block; block b begins at sample ``b * BLOCK``.
+    """
 
     starts: NDArray[np.int64]
-    """Where the list of each feature begins, and the end ``(d + 1,)``."""
-    samples: NDArray[np.int32]
-    """Rising within a list ``(n_entries,)``."""
+    """Where the cell of feature j in block b begins, at ``j * n_blocks + b``, and the end."""
+    places: NDArray[np.uint16]
+    """Rising within a cell ``(n_entries,)``."""
     values: Values
-    """Of rows of length 1, float32 or float16 ``(n_entries,)``."""
+    """Of rows of length 1 ``(n_entries,)``: float32, or uint16 for multiples of 1 / 65,535."""
     n_samples: int
 
     @classmethod
-    def of(cls, rows: sparse.csr_array, dtype: type[np.floating[Any]] = np.float32) -> Self:
-        """The lists of rows of length 1 ``(n, d)``."""
+    def of(cls, rows: sparse.csr_array, *, is_short: bool = False) -> Self:
+        """The lists of rows of length 1 ``(n, d)``, with values of 16 bits or of 32."""
         columns = sparse.csc_array(rows)
         columns.sort_indices()
+        n, d = rows.shape
+        edges = np.arange(n_blocks(n)) * BLOCK
+        starts = np.empty((d, len(edges)), dtype=np.int64)
+        for j in range(d):
+            begin, end = columns.indptr[j : j + 2]
+            starts[j] = begin + np.searchsorted(columns.indices[begin:end], edges)
         return cls(
-            columns.indptr.astype(np.int64),
-            columns.indices.astype(np.int32),
-            columns.data.astype(dtype),
-            rows.shape[0],
+            np.append(starts.ravel(), columns.nnz),
+            (columns.indices % BLOCK).astype(np.uint16),
+            np.rint(columns.data * np.float32(STEPS)).astype(np.uint16)
+            if is_short
+            else columns.data.astype(np.float32),
+            n,
         )
+
+    @classmethod
+    def read(cls, folder: Path, n_samples: int, n_features: int, *, is_short: bool) -> Self:
+        """The lists that were written into a folder, mapped into memory.
+
+        Only what bounds every read is looked at: lists may be larger than memory.
+
+        Raises:
+            ValueError: Files are damaged, or do not fit together.
+        """
+        arrays = [npy_array(folder / f"{name}.npy", mapped=True) for name in _FILES]
+        starts, places, values = arrays
+        fits = (
+            n_samples >= 0
+            and starts.dtype == np.int64
+            and starts.shape == (n_features * n_blocks(n_samples) + 1,)
+            and places.dtype == np.uint16
+            and values.dtype == (np.uint16 if is_short else np.float32)
+            and places.shape == values.shape == (int(starts[-1]),)
+            and starts[0] == 0
+            and bool((np.diff(starts) >= 0).all())
+        )
+        if not fits:
+            raise ValueError("the files of its lists do not fit together")
+        return cls(starts, places, values, n_samples)
+
+    def write(self, folder: Path) -> None:
+        """Write the lists into a folder."""
+        for name in _FILES:
+            write_array(folder / f"{name}.npy", getattr(self, name))
+
+    @property
+    def n_blocks(self) -> int:
+        """Of samples; at least one."""
+        return n_blocks(self.n_samples)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the features."""
+        return (len(self.starts) - 1) // self.n_blocks
+
+    @property
+    def step(self) -> float:
+        """What a value of 1 stands for."""
+        return 1 / STEPS if self.values.dtype == np.uint16 else 1.0
+
+    def rows(self) -> sparse.csr_array:
+        """The rows again, float32 ``(n, d)``."""
+        columns = sparse.csc_array(
+            (
+                self.values * np.float32(self.step),
+                self._samples(0, self.n_features),
+                self.starts[:: self.n_blocks],
+            ),
+            shape=(self.n_samples, self.n_features),
+        )
+        return sparse.csr_array(columns)
+
+    def row(self, sample: int) -> NDArray[np.float32]:
+        """One row ``(d,)``, by halving all of its cells at once."""
+        block, place = divmod(sample, BLOCK)
+        low = np.array(self.starts[:-1][block :: self.n_blocks])
+        ends = np.array(self.starts[1:][block :: self.n_blocks])
+        high = ends.copy()
+        while (is_open := low < high).any():
+            middle = (low + high) // 2
+            is_before = np.zeros(len(low), dtype=np.bool_)
+            is_before[is_open] = self.places[middle[is_open]] < place
+            low = np.where(is_open & is_before, middle + 1, low)
+            high = np.where(is_open & ~is_before, middle, high)
+        row = np.zeros(self.n_features, dtype=np.float32)
+        inside = np.flatnonzero(low < ends)
+        found = inside[self.places[low[inside]] == place]
+        row[found] = self.values[low[found]] * np.float32(self.step)
+        return row
 
     def best(self, queries: sparse.csr_array, k: int, allowed: BoolArray | None = None) -> Best:
         """The k samples of largest cosine for each query, equals in their order.
@@ -60,12 +161,48 @@ class Postings(NamedTuple):
             return _best_by_torch(self, queries, k, allowed)
         return _best_by_numba(compiled, self, queries, k, allowed)
 
-    def value(self, sample: int, feature: int) -> float:
-        """What one sample has of one feature."""
-        here = slice(self.starts[feature], self.starts[feature + 1])
-        place = int(np.searchsorted(self.samples[here], sample))
-        found = self.samples[here][place : place + 1]
-        return float(self.values[here][place]) if len(found) and found[0] == sample else 0.0
+    def _samples(self, first: int, last: int) -> NDArray[np.int32]:
+        """The samples in the lists of features from first up to, not including, last."""
+        cells = self.starts[first * self.n_blocks : last * self.n_blocks + 1]
+        begins = np.tile(np.arange(self.n_blocks, dtype=np.int32) * BLOCK, last - first)
+        found: NDArray[np.int32] = np.repeat(begins, np.diff(cells))
+        found += self.places[cells[0] : cells[-1]]
+        return found
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """An npy file, in pieces that name the file where the disk is full."""
+    with replaced(path) as file:
+        np.lib.format.write_array_header_2_0(file, np.lib.format.header_data_from_array_1_0(array))
+        whole = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for start in range(0, len(whole), 1 << 24):
+            file.write(whole[start : start + (1 << 24)].data)
+
+
+def n_blocks(n_samples: int) -> int:
+    """How many blocks a number of samples takes; at least one."""
+    return max(1, -(-n_samples // BLOCK))
+
+
+def unit_parts(features: Features) -> Iterator[sparse.csr_array]:
+    """The rows scaled to length 1, without what is not active, some at a time."""
+    source = features.source
+    if isinstance(source, Tensor) or source.dtype != np.float32:
+        for _, tile in features.tiles():
+            unit = unit_rows(tile)
+            on = unit.where(unit > ACTIVE_THRESHOLD, 0).float()
+            yield sparse.csr_array(on.cpu().numpy())
+        return
+    # Squares of float32 neither vanish nor overflow in float64.
+    for start in range(0, features.n_samples, BLOCK):
+        some = sparse.csr_array(source[start : start + BLOCK])
+        squares = some.astype(np.float64).power(2).sum(axis=1)
+        lengths = np.sqrt(np.where(squares > 0, squares, 1))
+        unit = (some.data / np.repeat(lengths, np.diff(some.indptr))).astype(np.float32)
+        unit[unit <= ACTIVE_THRESHOLD] = 0
+        part = sparse.csr_array((unit, some.indices, some.indptr), shape=some.shape)
+        part.eliminate_zeros()
+        yield part
 
 
 def _best_by_numba(
@@ -78,19 +215,16 @@ def _best_by_numba(
     n_queries = queries.shape[0]
     numbers = np.full((n_queries, k), -1, dtype=np.int64)
     cosines = np.zeros((n_queries, k), dtype=np.float32)
-    is_half = lists.values.dtype == np.float16
-    table = _half_values() if is_half else np.zeros(1, np.float32)
-    values = lists.values.view(np.uint16) if is_half else lists.values
-    mask = np.ones(1, dtype=np.bool_) if allowed is None else allowed
-    n_threads = min(torch.get_num_threads(), max(1, n_queries // 8))
+    weights = queries.data.astype(np.float32) * np.float32(lists.step)
+    mask = np.ones(0, dtype=np.bool_) if allowed is None else allowed
+    n_threads = max(1, min(torch.get_num_threads(), n_queries // 8))
 
     def search(part: int) -> None:
         which = slice(part * n_queries // n_threads, (part + 1) * n_queries // n_threads)
         starts = queries.indptr[which.start : which.stop + 1].astype(np.int64)
         compiled(
-            lists.starts, lists.samples, values, table, mask, lists.n_samples,
-            starts, queries.indices.astype(np.int64), queries.data.astype(np.float32),
-            numbers[which], cosines[which],
+            lists.starts, lists.places, lists.values, mask, lists.n_samples, lists.n_blocks,
+            starts, queries.indices.astype(np.int64), weights, numbers[which], cosines[which],
         )  # fmt: skip
 
     if n_threads == 1:
@@ -98,7 +232,9 @@ def _best_by_numba(
     else:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(search, range(n_threads)))
-    return numbers, cosines
+    # The compiled loop leaves heaps; its free places have a cosine of 0 and come last.
+    order = np.lexsort((numbers, -cosines), axis=1)
+    return np.take_along_axis(numbers, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
 
 def _best_by_torch(
@@ -113,10 +249,10 @@ def _best_by_torch(
         scores.zero_()
         part = slice(queries.indptr[i], queries.indptr[i + 1])
         for feature, weight in zip(queries.indices[part], queries.data[part], strict=True):
-            here = slice(lists.starts[feature], lists.starts[feature + 1])
-            samples = torch.from_numpy(lists.samples[here].astype(np.int64))
+            here = slice(*lists.starts[[feature * lists.n_blocks, (feature + 1) * lists.n_blocks]])
+            samples = torch.from_numpy(lists._samples(feature, feature + 1))
             values = torch.from_numpy(lists.values[here].astype(np.float32))
-            scores.index_add_(0, samples, values, alpha=float(weight))
+            scores.index_add_(0, samples, values, alpha=float(weight) * lists.step)
         if blocked is not None:
             scores.masked_fill_(blocked, 0)
         count = min(k, n)
@@ -130,63 +266,90 @@ def _best_by_torch(
 
 
 @cache
-def _half_values() -> NDArray[np.float32]:
-    """The value of each of the 65,536 numbers of float16, which no compiled loop knows."""
-    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-
-
-@cache
 def _compiled() -> Callable[..., None] | None:
     """The search of some queries as machine code; None where numba cannot be imported."""
     try:
         numba = import_module("numba")
     except (ImportError, RuntimeError, OSError):
         return None
-    compiled: Callable[..., None] = numba.njit(nogil=True, cache=False, fastmath=False)(_search)
+    compiled: Callable[..., None]
+    try:
+        compiled = numba.njit(nogil=True, cache=True)(_search)
+    except RuntimeError:  # there is no folder to keep machine code in
+        compiled = numba.njit(nogil=True)(_search)
     return compiled
 
 
-def _search(
-    starts: Any, samples: Any, values: Any, table: Any, mask: Any, n_samples: int,  # noqa: ANN401
+def _search(  # noqa: C901 - one loop, which numba compiles as a whole
+    starts: Any, places: Any, values: Any, mask: Any, n_samples: int, n_blocks: int,  # noqa: ANN401
     query_starts: Any, features: Any, weights: Any, numbers: Any, cosines: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
-    """Fill numbers and cosines ``(n_queries, k)``: plain loops, which numba compiles."""
+    """Fill numbers and cosines ``(n_queries, k)``, as heaps whose first entry is the worst.
+
+    Plain loops, which numba compiles. Blocks are the outer loop: their lists stay in the cache
+    from one query to the next. Any damaged file reads within the lists and writes within a block.
+    """
     k = numbers.shape[1]
-    scores = np.zeros(n_samples, dtype=np.float32)
-    touched = np.empty(n_samples, dtype=np.int32)
-    is_half = len(table) > 1
-    is_filtered = len(mask) == n_samples and n_samples > 1
-    for i in range(len(query_starts) - 1):
-        n_touched = 0
-        for q in range(query_starts[i], query_starts[i + 1]):
-            feature, weight = features[q], weights[q]
-            for p in range(starts[feature], starts[feature + 1]):
-                sample = samples[p]
-                value = table[np.uint16(values[p])] if is_half else np.float32(values[p])
-                if scores[sample] == 0:
-                    touched[n_touched] = sample
-                    n_touched += 1
-                scores[sample] += weight * value
-        n_kept = 0
-        for t in range(n_touched):
-            sample = touched[t]
-            score = scores[sample]
-            scores[sample] = 0
-            if is_filtered and not mask[sample]:
-                continue
-            if n_kept == k and (
-                score < cosines[i, k - 1]
-                or (score == cosines[i, k - 1] and sample > numbers[i, k - 1])
-            ):
-                continue
-            place = n_kept if n_kept < k else k - 1
-            n_kept = min(n_kept + 1, k)
-            while place > 0 and (
-                cosines[i, place - 1] < score
-                or (cosines[i, place - 1] == score and numbers[i, place - 1] > sample)
-            ):
-                cosines[i, place] = cosines[i, place - 1]
-                numbers[i, place] = numbers[i, place - 1]
-                place -= 1
-            cosines[i, place] = score
-            numbers[i, place] = sample
+    n_queries = len(query_starts) - 1
+    n_kept = np.zeros(n_queries, dtype=np.int64)
+    scores = np.zeros(65536, dtype=np.float32)
+    # Positive numbers are in the order of their bits, whose largest is found much faster.
+    score_bits = scores.view(np.int32)
+    least = np.zeros(1, dtype=np.float32)
+    least_bits = least.view(np.int32)
+    for block in range(n_blocks):
+        first = block * 65536
+        n_here = min(65536, n_samples - first)
+        for i in range(n_queries):
+            for q in range(query_starts[i], query_starts[i + 1]):
+                cell = features[q] * n_blocks + block
+                weight = weights[q]
+                for p in range(starts[cell], starts[cell + 1]):
+                    scores[places[p]] += weight * np.float32(values[p])
+            kept = n_kept[i]
+            least[0] = cosines[i, 0] if kept == k else np.float32(0)
+            for chunk in range(0, n_here, 256):
+                bits = score_bits[chunk : chunk + 256]
+                largest = np.int32(0)
+                for j in range(256):
+                    largest = max(largest, bits[j])
+                if largest <= least_bits[0]:
+                    continue
+                for j in range(chunk, min(chunk + 256, n_here)):
+                    score, sample = scores[j], first + j
+                    if score <= least[0] or (len(mask) and not mask[sample]):
+                        continue
+                    if kept < k:  # upwards from the end
+                        at = kept
+                        kept += 1
+                        while at > 0:
+                            up = (at - 1) // 2
+                            if cosines[i, up] < score or (  # of equals the later one is worse
+                                cosines[i, up] == score and numbers[i, up] > sample
+                            ):
+                                break
+                            cosines[i, at], numbers[i, at] = cosines[i, up], numbers[i, up]
+                            at = up
+                    else:  # downwards from the worst, which goes
+                        at = 0
+                        while 2 * at + 1 < k:
+                            down = 2 * at + 1
+                            if down + 1 < k and (
+                                cosines[i, down + 1] < cosines[i, down]
+                                or (
+                                    cosines[i, down + 1] == cosines[i, down]
+                                    and numbers[i, down + 1] > numbers[i, down]
+                                )
+                            ):
+                                down += 1
+                            if cosines[i, down] > score or (
+                                cosines[i, down] == score and numbers[i, down] < sample
+                            ):
+                                break
+                            cosines[i, at], numbers[i, at] = cosines[i, down], numbers[i, down]
+                            at = down
+                    cosines[i, at], numbers[i, at] = score, sample
+                    if kept == k:
+                        least[0] = cosines[i, 0]
+            n_kept[i] = kept
+            scores[:n_here] = 0

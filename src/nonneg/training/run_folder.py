@@ -174,6 +174,8 @@ if hasattr(os, "register_at_fork"):
 RUN_FILE = "run.json"
 HISTORY_FILE = "history.jsonl"
 CHECKPOINTS = "checkpoints"
+# The task of a run that was not trained here: a checkpoint of another program.
+IMPORT = "import"
 REMEDY = "copy the run again, or delete its folder and train again"
 
 
