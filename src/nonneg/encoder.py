@@ -269,7 +269,10 @@ class Encoder(Shareable, nn.Module):
         if settings.backbone is not None and settings.backbone.family not in backbones.LIBRARIES:
             # Without memory first: settings may describe more than there is.
             with torch.device("meta"), warnings.catch_warnings(action="ignore"):
-                _fill(cls(settings, sample_shape), weights, path, is_own=False)
+                try:
+                    _fill(cls(settings, sample_shape), weights, path, is_own=False)
+                except (TypeError, RuntimeError, OverflowError) as error:  # beyond any number
+                    raise _other_weights(path, is_own=False) from error
         head = settings.projector  # between two widths lies a matrix
         widths = (getattr(backbone, "hidden_size", 1), *head.hidden, head.n_features)
         if sum(map(mul, widths, widths[1:])) > sum(weight.numel() for weight in weights.values()):

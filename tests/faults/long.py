@@ -132,7 +132,7 @@ def disks(suite, folder):
                 continue
             # From nothing on ever more, until it is enough; then other sizes between.
             fault = full_disk if disk and turn % 2 else full_file
-            room = n_bytes.get((name, fault), 0)
+            room = n_bytes.get((name, fault), 1_000)  # the sentence itself needs some
             given = (workplace, name, disk, room) if fault is full_disk else (workplace, name, room)
             wrong, was_enough = fault(*given)
             n_bytes[name, fault] = 777 * (turn + 1) if was_enough else int(room * 1.7) + 1_000
@@ -156,7 +156,9 @@ def files(suite, folder):
         n_done = 0
         while n_done < per_turn:
             try:
-                outcome = link.recv() if link.poll(60) else "no answer for a minute"
+                outcome = (
+                    link.recv() if link.poll(60 if n_done else 600) else "no answer for a minute"
+                )
             except EOFError:
                 outcome = f"the process ended with {process.exitcode}"
             if outcome in ("read", "refused"):

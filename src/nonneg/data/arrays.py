@@ -4,6 +4,7 @@ import copy
 import errno
 import math
 import struct
+import sys
 import tokenize
 import warnings
 import zipfile
@@ -143,7 +144,7 @@ def npy_array(
                 if 0 not in shape:
                     return np.memmap(file, kind, mode, offset=begin, shape=shape, order=order)
             file.seek(0)
-            return np.lib.format.read_array(file, allow_pickle=False)
+            return _with_letters(np.lib.format.read_array(file, allow_pickle=False))
     except DAMAGED as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the system, not of the content
@@ -186,6 +187,15 @@ def _header(file: IO[bytes], n_bytes: int) -> tuple[int, tuple[int, ...], bool, 
             f"its header promises {promised:,} bytes of numbers, but {n_bytes - begin:,} follow"
         )
     return begin, shape, is_fortran, kind
+
+
+def _with_letters(array: Array) -> Array:
+    """The array, if the numbers of its letters are of Unicode; Python fails at others later."""
+    if array.dtype.kind == "U" and array.size:
+        native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).reshape(-1)
+        if native.itemsize and int(native.view(np.uint32).max()) > sys.maxunicode:
+            raise ValueError("it holds letters that there are not")
+    return array
 
 
 class NpzFile(Mapping[str, Array]):
@@ -245,7 +255,7 @@ class NpzFile(Mapping[str, Array]):
         with archive.open(info) as member:
             _header(member, info.file_size)
         with archive.open(info) as member:
-            array: Array = np.lib.format.read_array(member, allow_pickle=False)
+            array = _with_letters(np.lib.format.read_array(member, allow_pickle=False))
             if member.read(1):  # to the end: only then is the checksum looked at
                 raise ValueError(f"{info.filename} in it is longer than its header says")
         return array
