@@ -10,7 +10,7 @@ PIP_INSTALL := -m pip install --quiet --constraint constraints.txt
 # Golden help texts depend on the versions of constraints.txt, and page tests on a browser.
 PORTABLE_TESTS := src tests --ignore=tests/goldens --ignore=tests/report/browser
 
-.PHONY: demo test test-slow test-core test-lowest check format coverage docs bench dist clean
+.PHONY: demo test test-slow test-faults test-core test-lowest check format coverage docs bench audit dist clean
 
 demo: $(INSTALLED)  ## train CL and NCL on embedded data and compare them
 	$(BIN)/nonneg demo --out demo
@@ -20,6 +20,9 @@ test: $(INSTALLED)  ## all quick tests and doctests
 
 test-slow: $(INSTALLED)  ## the tests that take longer
 	$(BIN)/pytest -q $(PARALLEL) -m slow
+
+test-faults: $(INSTALLED)  ## kills, races, full disks, damaged files, in thousands; resumable; writes docs/reliability.md
+	$(BIN)/python tests/faults/long.py
 
 test-core: .venv-core/installed  ## the quick tests without any extra installed
 	.venv-core/bin/pytest -q $(PARALLEL) $(PORTABLE_TESTS)
@@ -46,6 +49,9 @@ docs: $(DOCS_INSTALLED)  ## the documentation, into site/; any warning is an err
 
 bench: $(BENCH_INSTALLED)  ## speed against named peers, as ratios; writes benchmarks/results.md
 	$(BIN)/python -m benchmarks
+
+audit: .venv-audit/installed  ## whether any version of constraints.txt has a known vulnerability
+	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 dist: $(INSTALLED)  ## a wheel in dist/, installed into a clean environment and tried
 	rm -rf dist .venv-dist
@@ -74,6 +80,11 @@ $(BENCH_INSTALLED): $(INSTALLED)
 
 $(DOCS_INSTALLED): $(INSTALLED)
 	$(BIN)/python $(PIP_INSTALL) --editable ".[dev,docs]"
+	touch $@
+
+.venv-audit/installed: | python-version
+	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet "pip-audit>=2.7"
 	touch $@
 
 .venv-core/installed: pyproject.toml constraints.txt | python-version

@@ -217,6 +217,9 @@ def test_bad_folders_are_one_sentence(tmp_path):
     ):
         Encoder.load(tmp_path)
     encoder_of().save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["digests"]  # as 0.1 wrote it
+    (tmp_path / "config.json").write_text(json.dumps(config))
     weights = (tmp_path / "model.safetensors").read_bytes()
     (tmp_path / "model.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(
@@ -335,3 +338,76 @@ def test_whole_numbers_of_vectors_are_no_pixels():
     encoder = Encoder(EncoderSettings(), (4,), backbone=nn.Identity())
     vectors = torch.tensor([[0, 1, 2, 255]], dtype=torch.uint8)
     assert encoder.encode(vectors).hidden.tolist() == [[0, 1, 2, 255]]
+
+
+def test_every_changed_byte_of_the_weights_is_found(tmp_path):
+    encoder_of(VECTORS, (3,)).save(tmp_path)
+    path = tmp_path / "model.safetensors"
+    content = path.read_bytes()
+    for place in range(-80, 0):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place:][1:])
+        with pytest.raises(ValueError, match=r"model\.safetensors is not the file that was saved"):
+            Encoder.load(tmp_path)
+
+
+def test_an_encoder_of_0_1_has_no_digests_and_is_read(tmp_path):
+    encoder_of(VECTORS, (3,)).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config.pop("digests").keys() == {"model.safetensors"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    Encoder.load(tmp_path)
+    for wrong in ([], {"model.safetensors": 3}):
+        (tmp_path / "config.json").write_text(json.dumps({**config, "digests": wrong}))
+        with pytest.raises(ValueError, match=r"^the digests in .* are no table of texts; copy"):
+            Encoder.load(tmp_path)
+
+
+FETCHING = {
+    "pretrained = true": {"name": "timm:resnet18", "pretrained": True},
+    "checkpoint_path": {"name": "timm:resnet18", "config": {"checkpoint_path": "/tmp/x.pth"}},
+    "a model without its config": {"name": "transformers:someone/model"},
+    "auto_map": {
+        "name": "transformers:x",
+        "config": {"model_type": "vit", "sub": [{"auto_map": {"AutoModel": "code.Model"}}]},
+    },
+    "use_pretrained_backbone": {
+        "name": "transformers:x",
+        "config": {"model_type": "detr", "use_pretrained_backbone": True},
+    },
+}
+
+
+@pytest.mark.parametrize("what", FETCHING)
+def test_a_folder_cannot_have_other_models_fetched(what, tmp_path, monkeypatch):
+    """Not even with the library at hand: it is never called."""
+    encoder_of(VECTORS, (3,)).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["settings"]["backbone"] = FETCHING[what]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("nonneg.backbones.build", lambda *_: pytest.fail("was built"))
+    sentence = (
+        rf"ask for something outside of it \({what}\), which is not fetched for a saved encoder"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        Encoder.load(tmp_path)
+
+
+EVERY = {
+    "gate": {"gate": GateSettings()},
+    "resnet, group norm": {"backbone": BackboneSettings(name="resnet10", width=32, norm="group")},
+    "mlp, layer norm": {"backbone": BackboneSettings(name="mlp", hidden=(5, 4), norm="layer")},
+    "identity": {"backbone": BackboneSettings(name="identity")},
+    "frozen": {"frozen": True},
+    "plain projector": {"projector": ProjectorSettings(hidden=(8, 7), n_features=6, norm="none")},
+    "normed input": {"projector": ProjectorSettings(n_features=6, input_norm="layer")},
+    "linear projector": {"projector": ProjectorSettings(hidden=(), n_features=6)},
+}
+
+
+@pytest.mark.parametrize("what", EVERY)
+def test_every_kind_of_encoder_is_read_again(what, tmp_path):
+    """It is built without memory first, where no part may ask for a number."""
+    encoder = encoder_of(SMALL.model_copy(update=EVERY[what]))
+    encoder.save(tmp_path)
+    loaded = Encoder.load(tmp_path).state_dict()
+    assert all(torch.equal(loaded[name], value) for name, value in encoder.state_dict().items())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from forking import Forked
 
 from nonneg import io as files
 
@@ -87,6 +88,81 @@ def test_tied_tensors_are_written_each(tmp_path):
     read = files.read_tensors(tmp_path / "tied.safetensors")
     assert read["a"].tolist() == read["b"].tolist() == one.tolist()
     assert read["part"].tolist() == [0, 1, 2]
+
+
+WRITER = """
+import pathlib, sys
+from nonneg.io import replaced
+
+with replaced(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    parent.send("writes")
+    parent.recv()
+"""
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
+    """And nothing of a writer that lives, of another file, or of the user."""
+    mine = [tmp_path / name for name in (".x.notes", ".x.json.ab12cd_9.part", ".x.ab12cd_9")]
+    for path in mine:
+        path.write_text("mine")
+    killed, living = (Forked(WRITER, tmp_path / "x") for _ in range(2))
+    try:
+        assert [killed.said(), living.said()] == ["writes", "writes"]
+        assert len(list(tmp_path.glob(".x.*.part"))) == 3
+        killed.kill()
+        files.write_bytes(tmp_path / "x", b"whole")
+        (left,) = set(tmp_path.glob(".x.*.part")) - set(mine)
+        assert left.read_bytes() == b"half"
+        living.link.send("go on")
+        assert living.end().returncode == 0
+    finally:
+        living.kill()
+    assert (tmp_path / "x").read_bytes() == b"half"
+    assert sorted(tmp_path.iterdir()) == sorted([*mine, tmp_path / "x"])
+
+
+def test_without_locks_what_is_old_is_left_over(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    fresh, old = (tmp_path / f".x.{name}_____.part" for name in ("new", "old"))
+    for path in (fresh, old):
+        path.touch()
+    os.utime(old, (0, 0))
+    files.write_bytes(tmp_path / "x", b"1")
+    assert sorted(tmp_path.iterdir()) == sorted([fresh, tmp_path / "x"])
+
+
+def test_a_part_that_is_taken_for_left_over_is_made_again(tmp_path, monkeypatch):
+    """In the moment between its making and its lock."""
+    fcntl = pytest.importorskip("fcntl")
+    lock, locked = fcntl.flock, []
+
+    def after_another_writer(handle, how):
+        if not locked:
+            next(tmp_path.glob(".x.*")).unlink()
+        locked.append(how)
+        lock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", after_another_writer)
+    files.write_bytes(tmp_path / "x", b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert len(locked) == 2
+
+
+def test_tensors_of_another_digest_are_refused(tmp_path):
+    path = tmp_path / "x.safetensors"
+    files.write_tensors(path, {"a": torch.ones(4)})
+    digest = files.digest_of_file(path)
+    assert files.read_tensors(path, digest=digest)["a"].tolist() == [1, 1, 1, 1]
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    with pytest.raises(ValueError, match=r"x\.safetensors is not the file that was saved: it is"):
+        files.read_tensors(path, digest=digest)
 
 
 def content(folder):

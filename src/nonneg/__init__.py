@@ -4,7 +4,6 @@ Names are imported on use, so that asking for help or for one part does not load
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from nonneg.training.contrastive import train
     from nonneg.training.settings import TrainConfig
 
-__version__ = version("nonneg")
+__version__: str
 
 # The module that defines each public name; None for a package.
 _PLACES = {
@@ -69,6 +68,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     """A public name, imported the first time it is asked for."""
+    if name == "__version__":
+        from importlib.metadata import version  # its imports take longer than all else here
+
+        return version("nonneg")
     if name not in _PLACES:
         raise AttributeError(f"module 'nonneg' has no attribute {name!r}")
     place = _PLACES[name]

@@ -1,6 +1,8 @@
 """The encoder: backbone, projector and the non-negative transform, as one module."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
+from operator import mul
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -14,7 +16,7 @@ from nonneg.head.curation import Curation
 from nonneg.head.nonnegative import TRANSFORMS, NonNegative
 from nonneg.head.projector import Gate, GateSettings, ProjectorSettings, projector
 from nonneg.inference import evaluation_mode
-from nonneg.io import read_json, read_tensors, write_json, write_tensors
+from nonneg.io import digests, read_beside, read_json, write_json, write_tensors
 from nonneg.pretrained import Shareable
 from nonneg.settings import Settings
 
@@ -221,8 +223,14 @@ class Encoder(Shareable, nn.Module):
             "sample_shape": list(self.sample_shape),
         }
 
-    def save(self, folder: str | Path) -> None:
-        """Write ``config.json`` and ``model.safetensors`` into a folder."""
+    def save(self, folder: str | Path, *, beside: Iterable[str] = ()) -> None:
+        """Write ``config.json`` and ``model.safetensors`` into a folder.
+
+        Args:
+            folder: Is made if it is not there.
+            beside: Files in it that belong to the encoder, such as a classifier's weights: their
+                digests are kept in ``config.json`` too.
+        """
         backbone = backbones.portable(self.settings.backbone, self.backbone)  # needs no download
         settings = self.settings.model_copy(update={"backbone": backbone})
         config = {
@@ -233,6 +241,7 @@ class Encoder(Shareable, nn.Module):
         }
         # The settings last: a folder that has them has the weights too.
         write_tensors(Path(folder) / WEIGHTS_FILE, self.state_dict())
+        config["digests"] = digests(Path(folder), (WEIGHTS_FILE, *beside))
         write_json(Path(folder) / CONFIG_FILE, config)
 
     @classmethod
@@ -254,9 +263,23 @@ class Encoder(Shareable, nn.Module):
                 f"the encoder in {folder} stands on a module of your own; load it with "
                 "Encoder.load(folder, backbone=module)"
             )
+        backbones.check_whole(settings.backbone, folder)
+        path = folder / WEIGHTS_FILE
+        weights = read_beside(folder / CONFIG_FILE, WEIGHTS_FILE, remedy=_REMEDY)
+        if settings.backbone is not None and settings.backbone.family not in backbones.LIBRARIES:
+            # Without memory first: settings may describe more than there is.
+            with torch.device("meta"), warnings.catch_warnings(action="ignore"):
+                try:
+                    _fill(cls(settings, sample_shape), weights, path, is_own=False)
+                except (TypeError, RuntimeError, OverflowError) as error:  # beyond any number
+                    raise _other_weights(path, is_own=False) from error
+        head = settings.projector  # between two widths lies a matrix
+        widths = (getattr(backbone, "hidden_size", 1), *head.hidden, head.n_features)
+        if sum(map(mul, widths, widths[1:])) > sum(weight.numel() for weight in weights.values()):
+            raise _other_weights(path, is_own=backbone is not None)
         with torch.random.fork_rng(devices=[]):  # first weights are drawn, and replaced
             encoder = cls(settings, sample_shape, backbone=backbone)
-        _fill(encoder, folder, is_own=backbone is not None)
+        _fill(encoder, weights, path, is_own=backbone is not None)
         encoder.curation = curation
         return encoder.eval()
 
@@ -310,21 +333,23 @@ def _read_config(folder: Path) -> tuple[EncoderSettings, tuple[int, ...], Curati
     return found, tuple(shape), curation
 
 
-def _fill(encoder: Encoder, folder: Path, *, is_own: bool) -> None:
-    """Put the weights of a folder into an encoder, whose backbone may be the user's own."""
-    path = folder / WEIGHTS_FILE
-    weights = read_tensors(path, remedy=_REMEDY)
+def _fill(encoder: Encoder, weights: dict[str, Tensor], path: Path, *, is_own: bool) -> None:
+    """Put the weights of a file into an encoder, whose backbone may be the user's own."""
     kinds = {weight.dtype for weight in weights.values() if weight.is_floating_point()}
     if kinds == {torch.float64}:
         encoder.double()  # a run of precision 64-true keeps its digits
     try:
         encoder.load_state_dict(weights)
     except RuntimeError as error:
-        built = ", and build the backbone as it was" if is_own else ""
-        raise ValueError(
-            f"{path} holds other weights than those of the encoder in {CONFIG_FILE} beside it; "
-            f"copy both files from the same run{built}"
-        ) from error
+        raise _other_weights(path, is_own=is_own) from error
+
+
+def _other_weights(path: Path, *, is_own: bool) -> ValueError:
+    built = ", and build the backbone as it was" if is_own else ""
+    return ValueError(
+        f"{path} holds other weights than those of the encoder in {CONFIG_FILE} beside it; "
+        f"copy both files from the same run{built}"
+    )
 
 
 def _check_there(folder: Path, name: str) -> None:

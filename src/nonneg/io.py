@@ -3,16 +3,28 @@
 import hashlib
 import json
 import os
+import re
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor
+
+from nonneg.untrusted import check_regular, json_value, read_regular
+
+if sys.platform != "win32":
+    import fcntl
+
+_PART = ".part"
+# Where a file system has no locks, a file that nobody has written to for so long is left over.
+_OLD_SECONDS = 600
 
 
 def check_output(out: Path, ending: str, *, read: Iterable[str | Path | None]) -> None:
@@ -42,7 +54,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its place when the block ends: old or new, never half.
 
     It has a temporary name until then; file and folder are synced. If the block fails, nothing
-    changes.
+    changes. What killed writers of the same file have left is removed first.
 
     Raises:
         OSError: With the path in it, when the folder cannot be written or the disk is full; what
@@ -50,7 +62,8 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        clear_leftovers(path.parent, path.name)
+        handle, temporary = _own_part(path)
     except OSError as error:
         raise _cannot_write(path, error) from error
     try:
@@ -58,8 +71,10 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
+            if sys.platform != "win32":  # as long as it is locked, no other writer removes it
+                _take_place(temporary, path)
+        if sys.platform == "win32":  # where an open file cannot be renamed
+            _take_place(temporary, path)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
         raise _cannot_write(path, error) from error
@@ -67,6 +82,58 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         Path(temporary).unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def _take_place(temporary: str, path: Path) -> None:
+    Path(temporary).chmod(0o666 & ~_umask())
+    Path(temporary).replace(path)
+
+
+def clear_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove the temporary files of writers that were killed; those of living ones stay.
+
+    Args:
+        folder: Need not be there.
+        name: Of the file that they were to become; None for any.
+    """
+    wanted = re.escape(name) if name else ".+"
+    form = re.compile(rf"\.{wanted}\.[a-z0-9_]{{8}}{re.escape(_PART)}")
+    with suppress(OSError):  # whoever writes will say what is wrong with the folder
+        for entry in os.scandir(folder):
+            if form.fullmatch(entry.name):
+                with suppress(OSError):
+                    _remove_if_left(entry.path)
+
+
+def _own_part(path: Path) -> tuple[int, str]:
+    """A new temporary file beside the path, locked as long as its handle is open."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
+        if sys.platform != "win32":
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        # Another writer may have taken it for left over, in the moment before it was locked.
+        if os.path.exists(temporary):  # noqa: PTH110
+            return handle, temporary
+        os.close(handle)
+
+
+def _remove_if_left(path: str) -> None:
+    if sys.platform == "win32":
+        Path(path).unlink()  # refused while it is open
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        except OSError:
+            if time.time() - os.fstat(handle).st_mtime < _OLD_SECONDS:
+                return
+        Path(path).unlink()
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -127,7 +194,7 @@ def write_json(path: Path, content: Any) -> None:  # noqa: ANN401
 def read_json(path: Path, *, remedy: str = "copy or make it again") -> Any:  # noqa: ANN401
     """The content of a JSON file, or an error that names the file and what to do."""
     try:
-        return json.loads(path.read_bytes())
+        return json_value(read_regular(path))
     except ValueError as error:
         raise ValueError(f"{path} is not readable JSON ({error}); {remedy}") from error
 
@@ -146,12 +213,24 @@ def write_tensors(
     write_bytes(path, save_safetensors(separate, metadata=metadata))
 
 
-def read_tensors(path: Path, *, remedy: str = "copy or make it again") -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or an error that names the file and what to do."""
+def read_tensors(
+    path: Path, *, remedy: str = "copy or make it again", digest: str | None = None
+) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or an error that names the file and what to do.
+
+    Args:
+        path: Where it lies.
+        remedy: What to do if it cannot be read.
+        digest: SHA-256 that its bytes must have; None for any.
+    """
+    content = read_regular(path)
+    if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError(
+            f"{path} is not the file that was saved: it is damaged, from another folder, or of a "
+            f"later save that was interrupted; {remedy}"
+        )
     try:
-        return load_safetensors(path.read_bytes())
-    except OSError:
-        raise
+        return load_safetensors(content)
     except Exception as error:
         # safetensors raises its own type, which is not a ValueError.
         raise ValueError(
@@ -162,8 +241,29 @@ def read_tensors(path: Path, *, remedy: str = "copy or make it again") -> dict[s
 
 def digest_of_file(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
+    check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The digest of each of these files in a folder, for the ``digests`` of a JSON file there."""
+    return {name: digest_of_file(folder / name) for name in names}
+
+
+def read_beside(config: Path, name: str, *, remedy: str) -> dict[str, Tensor]:
+    """The tensors of a file, with the digest that a JSON file beside it may keep for it.
+
+    Args:
+        config: The JSON file.
+        name: Of the file with tensors.
+        remedy: What to do if one cannot be read.
+    """
+    kept = read_json(config, remedy=remedy)
+    found = kept.get("digests", {}) if isinstance(kept, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get(name, ""), str):
+        raise ValueError(f"the digests in {config} are no table of texts; copy it again")
+    return read_tensors(config.parent / name, remedy=remedy, digest=found.get(name))
 
 
 def check_folder(path: Path) -> None:

@@ -81,6 +81,18 @@ def unit_rows(rows: Tensor, *, length: float | Tensor = 1.0, shortest: float = 0
     return scaled / (lengths.where(has_direction, scale) / length)
 
 
+def power_of_two(largest: Tensor) -> Tensor:
+    """What to divide numbers by so that their fourth powers fit; it rounds nothing.
+
+    Args:
+        largest: Of the numbers, ``()``.
+    """
+    most = 110 if largest.dtype == torch.float32 else 1000
+    # What is left is up to 256: then the scale has less to do where the result itself is large.
+    scale: Tensor = largest.log2().ceil().sub(8).clamp(-most, most).exp2()
+    return scale
+
+
 def _scaled(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Rows times powers of two, which round nothing, and these ``(n, 1)``; mostly 1."""
     safe, down, up = _RANGES[rows.dtype]

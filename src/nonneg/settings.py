@@ -1,7 +1,6 @@
 """Settings: frozen models in which an unknown key is an error."""
 
 import difflib
-import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
@@ -9,6 +8,8 @@ from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
+
+from nonneg.untrusted import toml_table
 
 
 class Settings(BaseModel):
@@ -159,8 +160,8 @@ def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parsed(text: str) -> Any:  # noqa: ANN401
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return toml_table(f"value = {text}")["value"]
+    except ValueError:
         return text
 
 

@@ -248,8 +248,10 @@ class TextEncoder:
         try:
             with no_bars():
                 if self._folder is None:
-                    return library.SentenceTransformer(self.name)
-                return library.SentenceTransformer(self.name, local_files_only=True)
+                    return library.SentenceTransformer(self.name, trust_remote_code=False)
+                return library.SentenceTransformer(
+                    self.name, local_files_only=True, trust_remote_code=False
+                )
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ValueError(

@@ -52,19 +52,25 @@ def hub(monkeypatch):
             raise ValueError("Unrecognized model identifier: nope. Should contain one of a, b, c")
         return Config(**values)
 
-    def config_from_name(name):
+    def config_from_name(name, *, trust_remote_code):
+        assert not trust_remote_code
         hub.lookups.append(name)
         if name == "nowhere":
             raise OSError("nowhere is not a folder.\nMany more lines.")
         return Config(model_type="vit", has_pooler=True)
 
+    def model_of(config, *, trust_remote_code):
+        assert not trust_remote_code
+        return Model(config)
+
     def model_from_name(name, **options):
         hub.loads.append(options)
-        return Model(config_from_name(name)), {"missing_keys": set(hub.missing)}
+        config = config_from_name(name, trust_remote_code=options.pop("trust_remote_code"))
+        return Model(config), {"missing_keys": set(hub.missing)}
 
     module = types.ModuleType("transformers")
     module.AutoConfig = SimpleNamespace(for_model=for_model, from_pretrained=config_from_name)
-    module.AutoModel = SimpleNamespace(from_config=Model, from_pretrained=model_from_name)
+    module.AutoModel = SimpleNamespace(from_config=model_of, from_pretrained=model_from_name)
     monkeypatch.setitem(sys.modules, "transformers", module)
     return hub
 

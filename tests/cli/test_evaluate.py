@@ -111,7 +111,8 @@ def test_sections_that_are_not_asked_for_stay(nonneg, run):
 
 
 def test_figures_of_other_weights_are_not_mixed_in(nonneg, run, runs):
-    shutil.copy(runs[1] / "model.safetensors", run / "model.safetensors")
+    for name in ("model.safetensors", "config.json"):
+        shutil.copy(runs[1] / name, run / name)
     nonneg("evaluate", run, "--only", "neighbours", *SMALL)
     assert list(evaluation(run)["sections"]) == ["neighbours"]
 

@@ -1,10 +1,14 @@
 import pickle
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
 import torch
 
-from nonneg.data import check, load, read_array
+from nonneg.data import check, load, numbered, read_array, read_features, read_labels
+from nonneg.data.arrays import NpzFile
+from nonneg.data.vectors import read_vectors
 
 
 def failure(path):
@@ -216,3 +220,84 @@ def test_an_archive_and_an_array_under_each_others_name(tmp_path):
     assert failure(path).startswith(f"{path} is not a readable .npy file: ")
     path = save(tmp_path / "b.npy", np.eye(2)).rename(tmp_path / "b.npz")
     assert failure(path).startswith(f"{path} is not a readable .npz file: ")
+
+
+def npy_with(header, body=b""):
+    """An npy file with any header."""
+    text = header.encode("latin1").ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + body
+
+
+HEADERS = {
+    "a long array": "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 3)}",
+    "wide strings": "{'descr': '<U99999999', 'fortran_order': False, 'shape': (3,)}",
+    "a negative shape": "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+    "truth for a length": "{'descr': '<f4', 'fortran_order': False, 'shape': (True,)}",
+    "half a string": "{'descr': '<f4', 'fortran_order': False, 'shape': ('''",
+    "many brackets": "{'descr': '<f4', 'fortran_order': False, 'shape': " + "(" * 60,
+    "a type of its own": "{'descr': [('a', '<f4', (9, 9)), ('b', 'V999999999')], 'shape': (1,)}",
+    "no table": "3 + 4",
+}
+
+
+@pytest.mark.parametrize("read", [read_array, read_vectors, read_features])
+@pytest.mark.parametrize("what", HEADERS)
+def test_forged_headers_are_refused_before_memory_is_taken(tmp_path, what, read):
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("features.npy", npy_with(HEADERS[what], b"1234"))
+    plain = tmp_path / "x.npy"
+    plain.write_bytes(npy_with(HEADERS[what], b"1234"))
+    tracemalloc.start()
+    try:
+        for file in [path] if read is read_features else [path, plain]:
+            with pytest.raises(ValueError, match=rf"{file.name} is not a readable .np[yz] file: "):
+                read(file)
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_only_what_is_needed_is_read_of_an_archive(tmp_path):
+    """Beside it there may be anything, however large it says that it is."""
+    path = tmp_path / "x.npz"
+    np.savez(path, inputs=np.eye(3, dtype=np.float32), labels=np.array([0, 1, 0]))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("hidden.npy", npy_with(HEADERS["wide strings"]))
+        archive.writestr("readme.txt", "not an array")
+    assert read_vectors(path).labels.tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match=r"is not a readable \.npz file"):
+        NpzFile(path)["hidden"]
+
+
+def test_an_archive_that_promises_more_than_it_can_hold(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, inputs=np.zeros((1000, 10), dtype=np.float32))
+    assert read_array(path).inputs.shape == (1000, 10)
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("inputs.npy").file_size.to_bytes(4, "little")
+    content[content.rindex(size) : content.rindex(size) + 4] = b"\xff\xff\xff\x7f"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"inputs\.npy in it promises 2,147,483,647 bytes, more"):
+        read_array(path)
+
+
+def test_long_labels_take_the_room_of_their_own_letters(tmp_path):
+    """One line of 60,000 characters among 5,000 took 1.2 GB as an array of words."""
+    path = tmp_path / "labels.txt"
+    path.write_text("\n".join(["tea", "x" * 60_000, *["ale", "tea"] * 2_500]))
+    tracemalloc.start()
+    try:
+        numbers, names = numbered(read_labels(path))
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+    finally:
+        tracemalloc.stop()
+    assert names == ("ale", "tea", "x" * 60_000)
+    assert numbers[0][:4].tolist() == [1, 2, 0, 1]
+
+
+def test_words_and_numbers_are_numbered_as_words_together():
+    numbers, names = numbered(np.array([10, 2]), np.array(["2", "a"], dtype=object))
+    assert [part.tolist() for part in numbers] == [[0, 1], [1, 2]]
+    assert names == ("10", "2", "a")

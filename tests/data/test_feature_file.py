@@ -48,7 +48,7 @@ def test_a_file_without_features_says_what_it_holds(tmp_path):
 
 def test_a_file_that_is_no_npz_is_named(tmp_path):
     (tmp_path / "Z.npz").write_text("hello")
-    with pytest.raises(ValueError, match=r"Z\.npz is not a readable npz file"):
+    with pytest.raises(ValueError, match=r"Z\.npz is not a readable .npz file"):
         read_features(tmp_path / "Z.npz")
 
 

@@ -1,5 +1,6 @@
 import gzip
 import struct
+import tracemalloc
 
 import pytest
 import torch
@@ -148,3 +149,25 @@ def test_damaged_gzip_files(folder, damage):
 def test_an_unknown_split_is_refused(folder):
     with pytest.raises(ValueError, match=r"^unknown split 'dev'; known: train, test$"):
         idx_images(folder, split="dev", name="mnist", class_names=("a",))
+
+
+def test_a_packed_file_is_unpacked_no_further_than_it_says(folder):
+    """A bomb of 100 MB in 0.1 MB; its header speaks of 24 bytes."""
+    path = folder / IMAGES
+    content = path.read_bytes()
+    path.unlink()
+    packed = folder / f"{IMAGES}.gz"
+    packed.write_bytes(gzip.compress(content))
+    assert len(load("mnist", data_dir=folder.parent)) == 3
+    packed.write_bytes(gzip.compress(content + bytes(100_000_000), 1))
+    tracemalloc.start()
+    try:
+        assert failure(folder) == (
+            ValueError,
+            f"{packed} is damaged: its header says 3 x 2 x 4 bytes, but more follow",
+        )
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+    finally:
+        tracemalloc.stop()
+    packed.write_bytes(gzip.compress(content[:4] + b"\xff" * 12 + content[16:]))
+    assert failure(folder)[1].endswith("bytes, but 24 follow")

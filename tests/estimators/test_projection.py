@@ -114,6 +114,18 @@ def test_one_large_constant_column_hides_nothing():
         principal_axes(np.tile(wide[:1], (300, 1)), seed=0)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_numbers_too_small_for_float32_are_not_called_constant(kind):
+    with pytest.raises(ValueError, match=r"^X holds numbers too small for float32 \(below 1e-45\)"):
+        principal_axes(kind(1e-300 * X), seed=0)
+    with pytest.raises(ValueError, match="X is constant"):
+        principal_axes(kind(0 * X), seed=0)
+    # What float32 holds is enough, however small.
+    torch.testing.assert_close(
+        principal_axes(kind(1e-30 * X), seed=0)[1].abs(), principal_axes(X, seed=0)[1].abs()
+    )
+
+
 def test_rows_to_compare_are_never_held_whole(monkeypatch):
     asked = []
     real = denoising.dense_rows

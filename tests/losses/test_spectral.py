@@ -63,3 +63,34 @@ def test_one_pair_has_no_negatives():
     one = torch.ones(1, 2)
     with pytest.raises(ValueError, match=r"^a batch of 1 pairs has no negatives; "):
         spectral_contrastive(one, one)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("n", "d"), [(2, 1024), (2, 2), (3, 5), (40, 8), (64, 256)])
+def test_single_precision_has_its_digits(n, d, scale):
+    """Products of strangers are small beside the lengths: nothing large may be subtracted."""
+    generator = torch.Generator().manual_seed(n)
+    a = torch.randn(n, d, generator=generator)
+    b = a + 0.1 * torch.randn(n, d, generator=generator)
+    a, b = scale * a, scale * b
+    off = ~torch.eye(n, dtype=torch.bool).repeat(2, 2)
+    z = torch.cat([a, b]).double()
+    others = (z @ z.T)[off].square().sum() / (2 * n * (2 * n - 2))
+    partners = (a.double() * b.double()).sum(1).mean()
+    # The same with and without what partners add, which hides the rest where scales are small.
+    found = float(spectral_contrastive(a, b))
+    assert found == pytest.approx(float(others - 2 * partners), rel=2e-5)
+    if scale == 1:
+        repulsion = spectral_contrastive(a, b).double() + 2 * partners
+        assert float(repulsion) == pytest.approx(float(others), rel=1e-4)
+
+
+def test_numbers_of_any_size_that_the_result_allows():
+    eye = torch.eye(4)
+    assert float(spectral_contrastive(1e15 * eye, 1e15 * eye)) == pytest.approx(-2e30, rel=1e-6)
+    both = torch.ones(2, 3)
+    assert float(spectral_contrastive(1e9 * both, 1e9 * both)) == pytest.approx(9e36, rel=1e-6)
+    huge = torch.full((2, 2), 1e70, dtype=torch.float64)
+    assert float(spectral_contrastive(huge, huge)) == pytest.approx(4e280, rel=1e-12)
+    tiny = torch.full((2, 2), 1e-150, dtype=torch.float64)
+    assert float(spectral_contrastive(tiny, tiny)) == pytest.approx(-4e-300, rel=1e-12)

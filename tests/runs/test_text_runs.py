@@ -102,7 +102,7 @@ def test_a_model_of_the_hub_is_known_by_its_files(place, monkeypatch):
     """Without a name it is the default one."""
     library, hub = ModuleType("sentence_transformers"), ModuleType("huggingface_hub")
     asked = []
-    library.SentenceTransformer = lambda name: asked.append(name) or WordSums()
+    library.SentenceTransformer = lambda name, **_: asked.append(name) or WordSums()
 
     def snapshot(name, *, local_files_only):
         assert local_files_only

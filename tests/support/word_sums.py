@@ -66,7 +66,7 @@ def installed(monkeypatch):
     """Put a library in the place of sentence-transformers; gives the models that it has loaded."""
     loaded = []
 
-    def load(name, *, local_files_only=False):
+    def load(name, *, trust_remote_code, local_files_only=False):
         if (content := _modules(name)) != []:
             raise OSError(f"no such model\nmodules are {content}")
         loaded.append(SimpleNamespace(name=name, local=local_files_only, model=WordSums()))

@@ -17,6 +17,7 @@ from torch import nn
 
 import nonneg
 from nonneg import Encoder, EncoderSettings
+from nonneg.io import write_tensors
 from nonneg.runs import read_experiment, run_experiment
 from nonneg.training import checkpoint, read_history
 from nonneg.training.trainer import Run
@@ -279,12 +280,28 @@ def test_a_run_around_another_module_is_not_resumed(tmp_path, monkeypatch):
         nonneg.train(other, planted(), noisy_pairs, config(), resume=True, **settings)
 
 
-def test_what_a_kill_left_of_a_checkpoint_is_cleared_away(tmp_path):
-    """When the run is taken up again; what is fresh may be another process's."""
-    folder = tmp_path / "run" / "checkpoints"
-    folder.mkdir(parents=True)
-    for name in ("old", "fresh"):
-        (folder / f".step-000000004.safetensors.{name}").write_bytes(b"half")
-    os.utime(folder / ".step-000000004.safetensors.old", (0, 0))
-    checkpoint.clear_leftovers(folder)
-    assert [path.name for path in folder.iterdir()] == [".step-000000004.safetensors.fresh"]
+def test_what_a_kill_left_of_a_checkpoint_is_cleared_away(tmp_path, monkeypatch):
+    """When the run is taken up again, whatever step it was of."""
+    monkeypatch.setattr(Run, "_asked_to_stop", lambda run: run.position.step == 2)
+    settings = {"out": tmp_path / "run", "console": QUIET}
+    nonneg.train(with_dropout(), planted(), noisy_pairs, config(), **settings)
+    left = tmp_path / "run" / "checkpoints" / ".step-000000001.safetensors.ab12cd_9.part"
+    left.write_bytes(b"half")
+    nonneg.train(with_dropout(), planted(), noisy_pairs, config(), resume=True, **settings)
+    assert not left.exists()
+
+
+def test_a_checkpoint_with_a_forged_position_is_passed_over(tmp_path):
+    """Its checksum is right, but what it says of the run has another form."""
+    model = nn.Linear(2, 1)
+    rate = torch.optim.SGD(model.parameters(), lr=0.1)
+    checkpoint.save_checkpoint(tmp_path, model, rate, checkpoint.Position(step=1))
+    for step, position in enumerate(("[1, 2]", '{"where": 3}', "[" * 9_999), start=2):
+        tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+        about = {"position": position, "digest": checkpoint._digest(tensors, position)}
+        write_tensors(tmp_path / f"step-{step:09d}.safetensors", tensors, about)
+    said = []
+    found = checkpoint.load_checkpoint(tmp_path, model, rate, say=said.append)
+    assert (found.step, len(said)) == (1, 3)
+    assert all("cannot be used (its position is not" in line for line in said[1:])
+    assert "nested more than 64 levels" in said[0]

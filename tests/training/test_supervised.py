@@ -110,3 +110,14 @@ def test_the_one_view_is_the_first_of_two():
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="at least two classes, got 1"):
         Classifier(classifier().encoder, 1)
+
+
+def test_a_damaged_head_is_found(tmp_path):
+    learner = classifier()
+    learner.save(tmp_path)
+    learner.load_head(tmp_path)
+    path = tmp_path / "head.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match=r"head\.safetensors is not the file that was saved"):
+        classifier().load_head(tmp_path)

@@ -137,7 +137,9 @@ class TransformersBackbone(nn.Module):
         if pretrained:
             model, lacks_pooler = _pretrained(transformers, source)
         else:
-            model = transformers.AutoModel.from_config(_config(transformers, source, config))
+            model = transformers.AutoModel.from_config(
+                _config(transformers, source, config), trust_remote_code=False
+            )
             lacks_pooler = False
         self.model: nn.Module = model.float().train()
         self.reads = str(model.main_input_name)
@@ -200,7 +202,7 @@ def _mean(last: Tensor) -> Tensor:
 def _config(transformers: Any, source: str, config: Mapping[str, Any] | None) -> Any:  # noqa: ANN401
     if not config:
         try:
-            return transformers.AutoConfig.from_pretrained(source)
+            return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise _not_found(source, error) from error
     if "model_type" not in config:
@@ -217,7 +219,7 @@ def _pretrained(transformers: Any, source: str) -> tuple[Any, bool]:  # noqa: AN
     """The model with its saved weights, and whether they have none for its pooler."""
     try:
         model, report = transformers.AutoModel.from_pretrained(
-            source, use_safetensors=True, output_loading_info=True
+            source, use_safetensors=True, output_loading_info=True, trust_remote_code=False
         )
     except (OSError, ValueError) as error:
         raise _not_found(source, error) from error

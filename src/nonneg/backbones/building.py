@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue, PositiveInt, field_validator, model_validator
@@ -118,6 +119,46 @@ class BackboneSettings(Settings):
                 "give config or pretrained, not both"
             )
         return self
+
+
+# What makes a library look something up although the whole model is described.
+_LOOKED_UP = {
+    "timm": ("pretrained", "pretrained_cfg", "pretrained_cfg_overlay", "checkpoint_path"),
+    "transformers": ("use_pretrained_backbone", "auto_map", "quantization_config"),
+}
+
+
+def check_whole(settings: BackboneSettings | None, folder: Path) -> None:
+    """Raise ``ValueError`` for settings of a saved network that would have something else fetched.
+
+    Whoever makes a folder must not choose what is loaded beside it. Settings that were saved with
+    an encoder have the whole model.
+
+    Args:
+        settings: As read from the folder.
+        folder: What the error names.
+    """
+    if settings is None:
+        return
+    found = next(
+        (key for key in _LOOKED_UP.get(settings.family, ()) if _asks(settings.config, key)), None
+    )
+    if settings.pretrained:
+        found = "pretrained = true"
+    elif settings.family == "transformers" and not settings.config:
+        found = "a model without its config"
+    if found:
+        raise ValueError(
+            f"the settings in {folder} ask for something outside of it ({found}), which is not "
+            "fetched for a saved encoder; copy the folder again, or delete it and train again"
+        )
+
+
+def _asks(config: JsonValue, key: str) -> bool:
+    """Whether a table or one inside it has a value for the key that is not off."""
+    if isinstance(config, dict):
+        return bool(config.get(key)) or any(_asks(value, key) for value in config.values())
+    return isinstance(config, list) and any(_asks(value, key) for value in config)
 
 
 Backbone = ResNet | MLP | Flatten | Projection | TimmBackbone | TransformersBackbone

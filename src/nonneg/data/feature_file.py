@@ -5,16 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from nonneg.data.arrays import NpzFile
 from nonneg.io import replaced
 
 # The names that SciPy gives the parts of a sparse array, so that its load_npz reads our files.
 _SPARSE_KEYS = ("format", "shape", "data", "indices", "indptr", "_is_array")
+
+# A sparse matrix with few numbers may have so many rows and columns.
+_MOST_EMPTY = 1 << 24
 
 FeatureArray = NDArray[np.float32] | sparse.csr_array
 
@@ -69,8 +72,10 @@ def write_feature_parts(
     return is_sparse
 
 
-def read_features(path: str | Path) -> tuple[FeatureArray, dict[str, NDArray[Any]]]:
+def read_features(path: str | Path) -> tuple[FeatureArray, Mapping[str, NDArray[Any]]]:
     """The features of a file that ``write_features`` wrote, and the other arrays by name.
+
+    The other arrays are read when they are asked for.
 
     Returns:
         A ``csr_array`` for a sparse file, an array ``(n, d)`` for a dense one.
@@ -79,18 +84,14 @@ def read_features(path: str | Path) -> tuple[FeatureArray, dict[str, NDArray[Any
         ValueError: If the file holds no features.
     """
     path = Path(path)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, BadZipFile) as error:
-        raise ValueError(f"{path} is not a readable npz file ({error})") from error
+    arrays = NpzFile(path)
     if "features" in arrays:
-        return arrays.pop("features"), arrays
+        return arrays["features"], arrays.without({"features"})
     if not {"data", "indices", "indptr", "shape"} <= set(arrays):
         held = ", ".join(arrays) or "nothing"
         raise ValueError(f"{path} holds no features but {held}; make it with nonneg embed")
     features = sparse_of_arrays(path, arrays)
-    return features, {name: array for name, array in arrays.items() if name not in _SPARSE_KEYS}
+    return features, arrays.without(_SPARSE_KEYS)
 
 
 def sparse_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array:
@@ -103,15 +104,24 @@ def sparse_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> sparse.c
     Raises:
         ValueError: If it is of another format than csr and csc, or damaged.
     """
-    kind = bytes(arrays["format"]).decode() if "format" in arrays else "csr"
+    kind = str(arrays["format"].astype("U")) if "format" in arrays else "csr"
     if kind not in ("csr", "csc"):
         raise ValueError(f"{path} is a sparse matrix in {kind} format; save it as csr")
     parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+    if arrays["shape"].shape != (2,) or arrays["shape"].dtype.kind not in "iu":
+        raise ValueError(f"{path} is not a readable sparse matrix: its shape is no pair of numbers")
     shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
+    # Whatever is computed by row or by column takes memory for all of them.
+    most = max(_MOST_EMPTY, parts[0].size)
+    if max(shape[1], shape[0] if kind == "csc" else 0) > most:
+        raise ValueError(
+            f"{path} is a sparse matrix of shape {shape} with {parts[0].size:,} numbers; leave out "
+            f"the rows and columns without any, or keep at most {most:,}"
+        )
     try:
         whole = (sparse.csr_array if kind == "csr" else sparse.csc_array)(parts, shape=shape)
         whole.check_format(full_check=True)
-    except ValueError as error:
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise ValueError(f"{path} is not a readable sparse matrix: {error}") from error
     return sparse.csr_array(whole)
 

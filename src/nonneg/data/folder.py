@@ -15,6 +15,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from nonneg.data.dataset import of_split
+from nonneg.untrusted import check_regular, read_regular
 
 Box = tuple[float, float, float, float]
 
@@ -54,7 +55,7 @@ class Photo:
         self._path = path
         self._decoded: dict[int, Image.Image] = {}
         with _naming(path):
-            self._content = path.read_bytes()
+            self._content = read_regular(path)
         with opened(path, self._content) as image:
             self.width, self.height = image.size
             self._is_jpeg = image.format == "JPEG"
@@ -123,6 +124,7 @@ def opened(path: Path, content: bytes | None = None) -> Iterator[Image.Image]:
         # Pillow warns of damaged metadata, which is not used; damaged pixels are an error.
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
+        check_regular(path)
         with Image.open(source, formats=tuple(FORMATS)) as image:
             yield image
 

@@ -48,6 +48,7 @@ _FILES = {
 }
 _ADVICE = "the four official idx files (train and t10k, images and labels, plain or .gz)"
 _UNSIGNED_BYTES = 8
+_PART = 1 << 20
 
 
 def read_idx(path: Path, *, n_dims: int) -> Tensor:
@@ -55,21 +56,24 @@ def read_idx(path: Path, *, n_dims: int) -> Tensor:
 
     A file that is not an idx file, or longer or shorter than its header says, is an error.
     """
-    content = _content(path)
+    n_header = 4 + 4 * n_dims
+    content = _content(path, n_header)
     expected = bytes((0, 0, _UNSIGNED_BYTES, n_dims))
     if content[:4] != expected:
         raise ValueError(
             f"{path} is not an idx file of bytes with {n_dims} dimensions: it starts with"
             f" {content[:4].hex(' ') or 'nothing'}, not {expected.hex(' ')}"
         )
-    n_header = 4 + 4 * n_dims
     if len(content) < n_header:
         raise ValueError(f"{path} is cut off in its header: {len(content)} of {n_header} bytes")
     shape = [int.from_bytes(content[at : at + 4]) for at in range(4, n_header, 4)]
     if len(content) - n_header != prod(shape):
+        n_more = len(content) - n_header
+        # A packed file is unpacked no further than that.
+        found = "more" if path.suffix == ".gz" and n_more > prod(shape) else str(n_more)
         raise ValueError(
             f"{path} is damaged: its header says {' x '.join(map(str, shape))} bytes, but"
-            f" {len(content) - n_header} follow"
+            f" {found} follow"
         )
     # A writable copy, which torch.frombuffer asks for; an empty buffer it refuses.
     body = bytearray(content[n_header:])
@@ -103,11 +107,27 @@ def idx_images(folder: Path, *, split: str, name: str, class_names: tuple[str, .
     return ArrayData(images[:, None], labels=labels.long(), name=name, class_names=class_names)
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, n_header: int) -> bytes:
+    """The bytes of a file, unpacked; at most one more than its header says.
+
+    Args:
+        path: An idx file, perhaps packed.
+        n_header: The length of the header: four bytes, then four for each dimension.
+    """
     if path.suffix != ".gz":
         return path.read_bytes()
     try:
-        return gzip.decompress(path.read_bytes())
+        with gzip.open(path) as file:
+            header = file.read(n_header)
+            n_promised = prod(
+                int.from_bytes(header[at : at + 4]) for at in range(4, len(header), 4)
+            )
+            parts = [header]
+            # Part by part: the header may promise more than there is, or memory for.
+            while n_promised >= 0 and (part := file.read(min(n_promised + 1, _PART))):
+                parts.append(part)
+                n_promised -= len(part)
+            return b"".join(parts)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be unpacked: {error}") from error
 

@@ -6,7 +6,6 @@ each other.
 
 import csv
 import io
-import json
 import os
 import struct
 import threading
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from nonneg.data.vectors import parquet_file
+from nonneg.untrusted import json_value
 
 _BOM = b"\xef\xbb\xbf"
 # A quote that is not closed would make one field of all that follows.
@@ -182,7 +182,7 @@ class JsonLines:
         for line in _Lines(self._file, self._path):
             # Lines that are not JSON are left to whoever reads the records.
             with suppress(ValueError):
-                found = json.loads(line)
+                found = json_value(line)
                 if isinstance(found, dict) and column in found:
                     return True
         return False
@@ -190,12 +190,12 @@ class JsonLines:
     def text_at(self, offset: int) -> str:
         """The text of the record that begins there."""
         line = next(_Lines(self._file, self._path, offset))
-        return _as_text(json.loads(line)[self._columns.text], "", None)
+        return _as_text(json_value(line)[self._columns.text], "", None)
 
     def _values(self, line: str, number: int) -> list[Any]:
         place = f"line {number} of {self._path}"
         try:
-            found = json.loads(line)
+            found = json_value(line)
         except ValueError as error:
             raise ValueError(f"{place} is not JSON ({error})") from error
         if not isinstance(found, dict):

@@ -1,7 +1,6 @@
 """A user's vectors, from npy (memory-mapped where large), npz (also sparse) and parquet."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -14,10 +13,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from nonneg.data.arrays import check_is_file, npy_array, npz_arrays, numbered, numbered_words
+from nonneg.data.arrays import NpzFile, check_is_file, npy_array, numbered, numbered_words
 from nonneg.data.checking import check_labels
 from nonneg.data.dataset import Array
 from nonneg.data.feature_file import sparse_of_arrays
+from nonneg.untrusted import json_value
 
 _BATCH_ROWS = 16_384
 
@@ -142,8 +142,12 @@ def _is_list_of_numbers(kind: Any) -> bool:  # noqa: ANN401
 
 def _without_index(schema: Any) -> list[str]:  # noqa: ANN401
     """All columns but those that pandas keeps the index of a data frame in."""
-    pandas = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-    return [name for name in schema.names if name not in pandas.get("index_columns", [])]
+    try:
+        pandas = json_value((schema.metadata or {}).get(b"pandas", b"{}"))
+        index = list(pandas.get("index_columns", []))
+    except (AttributeError, TypeError, ValueError):  # not written by pandas
+        index = []
+    return [name for name in schema.names if name not in index]
 
 
 def batch_vectors(path: str | Path, batch: Any, start: int = 0) -> NDArray[Any]:  # noqa: ANN401
@@ -262,13 +266,13 @@ def read_vectors(path: str | Path, *, column: str | None = None) -> VectorData:
         raise ValueError(f"cannot read vectors from {path}; give a {KINDS} file")
     if column is not None and path.suffix == ".npy":
         raise ValueError(f"{path} holds one array without a name; leave out --column {column}")
-    beside: dict[str, Array] = {}
+    beside: Mapping[str, Array] = {}
     if path.suffix == ".npy":
         vectors: Any = npy_array(path)
     elif path.suffix == ".parquet":
         vectors = parquet_vectors(path, column)
     else:
-        beside = npz_arrays(path)
+        beside = NpzFile(path)
         vectors = _from_npz(path, beside, column)
     _check(path, vectors)
     if "labels" not in beside:
@@ -299,7 +303,7 @@ def _classes(
     return numbers, class_names or found
 
 
-def _from_npz(path: Path, arrays: dict[str, Array], column: str | None) -> Any:  # noqa: ANN401
+def _from_npz(path: Path, arrays: Mapping[str, Array], column: str | None) -> Any:  # noqa: ANN401
     if column is None and set(_SPARSE_PARTS) <= set(arrays):
         return sparse_of_arrays(path, arrays)
     names = [name for name in arrays if name not in _BESIDE]

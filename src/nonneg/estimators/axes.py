@@ -42,7 +42,7 @@ def principal_axes(
         name: What errors call the vectors.
 
     Raises:
-        ValueError: All rows are equal.
+        ValueError: All rows are equal, or would be in float32.
     """
     total = torch.zeros(X.shape[1], dtype=torch.float64)
     low = torch.full((X.shape[1],), torch.inf)
@@ -51,6 +51,12 @@ def principal_axes(
         total += part.double().sum(dim=0)
         low, high = low.minimum(part.amin(dim=0)), high.maximum(part.amax(dim=0))
     if torch.equal(low, high):
+        numbers: Any = X
+        if not high.any() and (numbers.data if sparse.issparse(X) else numbers).any():
+            raise ValueError(
+                f"{name} holds numbers too small for float32 (below 1e-45), in which features are "
+                "computed; multiply all of it, for example by 1 / its largest entry"
+            )
         raise ValueError(
             f"{name} is constant: all {X.shape[0]} rows are equal, so there is nothing to learn"
         )

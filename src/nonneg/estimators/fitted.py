@@ -149,7 +149,7 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
         )
     try:
         return _from_facts(folder, facts, kind)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(
             f"{path} does not describe a whole {kind.__name__} ({error}); copy the folder again, "
             "or fit again"
@@ -157,7 +157,13 @@ def read_fitted(folder: Path, kind: type[Any]) -> Any:  # noqa: ANN401
 
 
 def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  # noqa: ANN401
+    known = _file_names(kind)
     for name, digest in facts.get("files", {}).items():
+        if name not in known:
+            raise ValueError(
+                f"{folder / CONFIG_FILE} names the file {name!r}, which {kind.__name__}.save never "
+                f"writes (only {', '.join(known)}); do not trust this folder"
+            )
         _check_file(folder / name, digest)
     estimator = kind(**facts["params"])
     places = kind._encoder_folders
@@ -168,6 +174,8 @@ def _from_facts(folder: Path, facts: dict[str, Any], kind: type[Any]) -> Any:  #
         estimator.threshold_ = facts["threshold"]
     estimator.max_active_ = getattr(estimator, next(iter(places))).settings.max_active
     estimator._limit_active()
+    n_features = getattr(estimator, next(iter(places))).n_features
+    _check_facts(facts, n_features, folder / CONFIG_FILE)
     estimator.history_ = facts["history"]
     estimator.expected_activation_ = np.array(facts["expected_activation"])
     estimator.n_alive_ = facts["n_alive"]
@@ -186,6 +194,41 @@ def _plain(value: object) -> Any:  # noqa: ANN401
     if isinstance(value, np.generic):
         return value.item()
     return None if isinstance(value, np.random.RandomState) else value
+
+
+def _check_facts(facts: dict[str, Any], n_features: int, path: Path) -> None:
+    """Raise for the first fact that is not what ``write_fitted`` writes."""
+    names, renamed, history = (facts.get(k) for k in ("feature_names", "renamed_before", "history"))
+    activation = facts["expected_activation"]
+    is_right = {
+        "expected_activation": _are(activation, float, int) and len(activation) == n_features,
+        "feature_names": names is None or (_are(names, str) and len(names) in (0, n_features)),
+        "n_alive": _are([facts["n_alive"]], int) and 0 <= facts["n_alive"] <= n_features,
+        "history": _are(history, dict) and history and all("step" in each for each in history),
+        "renamed_before": renamed is None
+        or (isinstance(renamed, dict) and _are(list(renamed.values()), str)),
+    }
+    wrong = [name for name, is_so in is_right.items() if not is_so]
+    if wrong:
+        raise ValueError(
+            f"{path} has no such {wrong[0]} as a save writes for {n_features} features; copy the "
+            "folder again, or fit again"
+        )
+
+
+def _are(values: Any, *kinds: type) -> bool:  # noqa: ANN401
+    """Whether it is a list of values of these kinds."""
+    return isinstance(values, list) and all(
+        isinstance(value, kinds) and not isinstance(value, bool) for value in values
+    )
+
+
+def _file_names(kind: type[Any]) -> tuple[str, ...]:
+    """The files that are written for an estimator of this class, beside its own."""
+    places = [
+        Path(place) / file for place in kind._encoder_folders.values() for file in _ENCODER_FILES
+    ]
+    return (*(place.as_posix() for place in places), COVERAGE_FILE)
 
 
 def _check_file(path: Path, digest: str) -> None:
@@ -212,7 +255,16 @@ def _read_encoder(folder: Path, n_axes: int) -> Encoder:
     path = folder / CONFIG_FILE
     if not path.exists():
         raise FileNotFoundError(f"a part of the estimator is missing: there is no {path}")
-    (n_columns,) = read_json(path)["sample_shape"]
+    shape = read_json(path)["sample_shape"]
+    if not (isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int)):
+        raise ValueError(f"{path} has the sample_shape {shape!r}, not the length of a vector")
+    weights, n_columns = folder / WEIGHTS_FILE, shape[0]
+    # Its matrix has at least a byte for each number; memory is taken only after this.
+    if not (isinstance(n_axes, int) and 0 < n_columns * n_axes <= weights.stat().st_size):
+        raise ValueError(
+            f"{weights} holds other weights than those of {n_axes!r} axes in {n_columns} columns, "
+            f"of which {path} tells; copy the folder again"
+        )
     # Building an encoder draws weights, which are then overwritten: leave torch's state alone.
     with torch.random.fork_rng(devices=[]):
         return Encoder.load(folder, backbone=Projection(n_columns, n_axes))

@@ -19,6 +19,7 @@ from nonneg.metrics.coherence import Words, checked_words
 from nonneg.metrics.inputs import FeatureLike, checked_count, checked_features
 from nonneg.metrics.monosemanticity import N_SHOWN, intruder_trials
 from nonneg.metrics.results import FloatArray, Measurement
+from nonneg.untrusted import json_value, read_regular
 
 PROMPTS = {
     "words": "Five of these six words belong together. Give the number of the one that does not.",
@@ -299,13 +300,20 @@ def _write_lines(path: Path, lines: list[dict[str, Any]]) -> None:
     write_bytes(path, text.encode())
 
 
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
+
+
 def _lines(path: Path) -> list[dict[str, Any]]:
     lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, text in enumerate(_text(path).splitlines(), start=1):
         if not text.strip():
             continue
         try:
-            line = json.loads(text)
+            line = json_value(text)
         except ValueError as error:
             raise ValueError(f"{path}, line {number} is not JSON ({error}); mend it") from error
         if not isinstance(line, dict) or not isinstance(line.get("id"), str):

@@ -141,4 +141,4 @@ class Gate(nn.Module):
 
 
 def _log_odds(probability: float) -> float:
-    return float(torch.logit(torch.tensor(probability, dtype=torch.float64)))
+    return float(torch.logit(torch.tensor(probability, dtype=torch.float64, device="cpu")))

@@ -24,7 +24,7 @@ from nonneg.losses.info_nce import (
 )
 from nonneg.losses.spectral import spectral_contrastive
 from nonneg.metrics.inputs import checked_choice
-from nonneg.rows import at_least_float32
+from nonneg.rows import at_least_float32, power_of_two
 
 
 def gathered(z: Tensor) -> Tensor:
@@ -199,7 +199,7 @@ def info_nce_across(
 def spectral_contrastive_across(z_a: Tensor, z_b: Tensor) -> Tensor:
     """``spectral_contrastive`` of the whole batch, each process computing its own rows.
 
-    Processes exchange the smaller of all rows and one ``(d, d)`` matrix.
+    Processes exchange all rows, or one ``(d, d)`` matrix where that is a quarter of them or less.
 
     Args:
         z_a: ``(n, d)``, with the same n and d in every process.
@@ -217,16 +217,25 @@ def spectral_contrastive_across(z_a: Tensor, z_b: Tensor) -> Tensor:
     check_same_shapes(z_a)
     with torch.autocast(z_a.device.type, enabled=False):
         z_a, z_b = at_least_float32(z_a), at_least_float32(z_b)
-        z = torch.cat([z_a, z_b])  # (2n, d)
+        largest = torch.cat([z_a, z_b]).detach().abs().amax()
+        dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+        scale = power_of_two(largest)
+        a, b = z_a / scale, z_b / scale
+        z = torch.cat([a, b])  # (2n, d)
         n_rows = len(z) * dist.get_world_size()
-        if z.shape[1] < n_rows:
+        partners = (a * b).sum(1)  # (n,)
+        if n_rows > 4 * z.shape[1]:
             squares = ((z @ summed(z.T @ z)) * z).sum()
+            itself = z.square().sum(1)  # (2n,)
+            others = squares - itself.square().sum() - 2 * partners.square().sum()
         else:
-            squares = (z @ gathered(z).flatten(0, 1).T).square().sum()
-        partners = (z_a * z_b).sum(1)  # (n,)
-        itself = z.square().sum(1)  # (2n,)
-        others = squares - itself.square().sum() - 2 * partners.square().sum()
-        return with_mean_value(-2 * partners.mean() + others / (len(z) * (n_rows - 2)))
+            gram = (z @ gathered(z).flatten(0, 1).T).unflatten(1, (-1, 2, len(a)))
+            is_own = torch.eye(len(a), dtype=torch.bool, device=z.device).repeat(2, 1)[:, None]
+            gram[:, dist.get_rank()] = gram[:, dist.get_rank()].where(~is_own, 0.0)
+            others = gram.square().sum()
+        attraction = partners.mean() * scale * scale
+        repulsion = others / (len(z) * (n_rows - 2)) * scale * scale * scale * scale
+        return with_mean_value(repulsion - 2 * attraction)
 
 
 def _of_all_processes(own: PairRows) -> PairRows:

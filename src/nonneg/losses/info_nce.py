@@ -87,7 +87,8 @@ def info_nce(
             sum_k exp(s_ik / T) )``, k over all that it is compared with except itself (supervised
             contrastive learning, Khosla et al. 2020, eq. 2).
 
-    An all-zero row has cosine 0 with everything; its loss is finite and its gradient bounded. An
+    An all-zero row has cosine 0 with everything; its loss is finite and its gradient bounded. So
+    has a row no longer than 1e-6, whose gradient would not be: multiply features of that scale. An
     anchor that has no negatives, because all are in its group, has loss 0.
 
     Example:

@@ -3,13 +3,13 @@
 Listing them needs neither PyTorch nor the packages that train them.
 """
 
-import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from nonneg.settings import nearest
+from nonneg.untrusted import read_regular, toml_table
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def find_preset(source: str) -> tuple[Preset, bool]:
         path = Path(source)
         if not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
-        return _read(path.stem, path.read_text()), False
+        return _read(path.stem, _text(path)), False
     known = {preset.name: preset for preset in presets()}
     for suffix in ("", "-ncl", "-cl"):
         name = source.removesuffix(suffix)
@@ -69,9 +69,16 @@ def find_preset(source: str) -> tuple[Preset, bool]:
     )
 
 
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
+
+
 def _read(name: str, text: str) -> Preset:
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = toml_table(text)
+    except ValueError as error:
         raise ValueError(f"{name}.toml is not readable TOML ({error})") from error
     return Preset(name, str(table.pop("about", "")), table)

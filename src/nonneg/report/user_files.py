@@ -1,19 +1,17 @@
 """Features, texts, labels and images that a user gives, as files or values."""
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nonneg.data.arrays import numbered, numbered_words, read_labels, text_lines
+from nonneg.data.arrays import npy_array, numbered, numbered_words, read_labels, text_lines
 from nonneg.data.dataset import Data
 from nonneg.data.dates import is_no_date, read_date
 from nonneg.data.feature_file import FeatureArray, read_features
@@ -22,15 +20,16 @@ from nonneg.io import read_json
 from nonneg.metrics.inputs import FeatureLike
 from nonneg.metrics.results import IntArray
 from nonneg.report.samples import LARGEST_SIDE, Images, Samples, as_matrix
+from nonneg.untrusted import json_value
 
+# Of a class number; a longer row of digits is a word.
+_MOST_DIGITS = 18
 # Each is a file, or the values themselves.
 FeatureSource = str | Path | FeatureLike
 Texts = str | Path | Sequence[str]
 Labels = str | Path | Sequence[Any] | NDArray[Any] | torch.Tensor
 Dates = str | Path | Sequence[Any] | NDArray[np.datetime64]
 Pictures = str | Path | NDArray[np.uint8] | Callable[[IntArray], NDArray[np.uint8]]
-
-_NPY_START = b"\x93NUMPY"
 
 
 def path_of(value: object) -> Path | None:
@@ -121,36 +120,16 @@ class FeatureSet:
         )
 
 
-def _read(path: Path) -> tuple[FeatureArray, Path, dict[str, NDArray[Any]]]:
+def _read(path: Path) -> tuple[FeatureArray, Path, Mapping[str, NDArray[Any]]]:
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} is neither a run folder nor a file; give a folder that nonneg train or "
             "nonneg fit made, or a file of features"
         )
     if path.suffix == ".npy":
-        return _array_of_file(path), path, {}
-    if not is_zipfile(path):
-        why = "it is no whole zip file" if path.stat().st_size else "it is empty"
-        raise ValueError(f"{path} is not a readable npz file ({why})")
-    try:
-        features, beside = read_features(path)
-    except BadZipFile as error:
-        raise ValueError(f"{path} is not a readable npz file ({error})") from error
+        return npy_array(path, mapped=True), path, {}
+    features, beside = read_features(path)
     return features, path, beside
-
-
-def _array_of_file(path: Path) -> NDArray[Any]:
-    """The array of an npy file, left on disk until it is read."""
-    with path.open("rb") as file:
-        start = file.read(len(_NPY_START))
-    if start != _NPY_START:  # NumPy would speak of pickles
-        why = "it does not begin like one" if start else "it is empty"
-        raise ValueError(f"{path} is not a readable npy file ({why})")
-    try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a readable npy file ({error})") from error
-    return array
 
 
 def text_list(texts: str | Path | Sequence[Any]) -> list[str]:
@@ -183,7 +162,7 @@ def text_list(texts: str | Path | Sequence[Any]) -> list[str]:
 
 def _text(path: Path, number: int, line: str) -> str:
     try:
-        value = json.loads(line)
+        value = json_value(line)
     except ValueError as error:
         raise ValueError(f"line {number} of {path} is not JSON ({error})") from error
     if isinstance(value, str):
@@ -230,9 +209,9 @@ def class_numbers(labels: Labels) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """
     path = path_of(labels)
     if path is None:
-        found = labels.cpu().numpy() if isinstance(labels, torch.Tensor) else np.asarray(labels)
-        if found.dtype.kind == "O":
-            found = found.astype(str)
+        found = labels.cpu().numpy() if isinstance(labels, torch.Tensor) else labels
+        are_words = isinstance(found, list | tuple) and any(isinstance(v, str) for v in found)
+        found = np.array(found, dtype=object) if are_words else np.asarray(found)
     else:
         found = _labels_of_file(path)
     numbers, names = numbered(found)
@@ -240,13 +219,15 @@ def class_numbers(labels: Labels) -> tuple[NDArray[np.int64], tuple[str, ...]]:
 
 
 def _labels_of_file(path: Path) -> NDArray[Any]:
-    try:
-        labels = read_labels(path)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8 ({error}); save it as UTF-8") from error
-    if labels.dtype.kind == "U" and all(label.strip().isdigit() for label in labels.tolist()):
-        return labels.astype(np.int64)
-    return labels
+    labels = read_labels(path)
+    if labels.dtype.kind not in "UO" or not all(_is_number(label) for label in labels.tolist()):
+        return labels
+    return np.array([int(label) for label in labels.tolist()], dtype=np.int64)
+
+
+def _is_number(label: str) -> bool:
+    digits = label.strip()
+    return digits.isdecimal() and len(digits) <= _MOST_DIGITS
 
 
 def _images_of_file(path: Path) -> tuple[Images, int, list[str] | None]:
@@ -256,7 +237,7 @@ def _images_of_file(path: Path) -> tuple[Images, int, list[str] | None]:
         return images_of_data(folder), len(folder), folder.file_names
     if not path.is_file():
         raise FileNotFoundError(f"there is no file or folder {path}")
-    pixels = _array_of_file(path)
+    pixels = npy_array(path, mapped=True)
     if pixels.ndim not in (3, 4):
         raise ValueError(
             f"{path} holds an array of shape {pixels.shape}; give images (n, h, w), (n, c, h, w) "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from nonneg.data.arrays import npy_array
 from nonneg.data.dataset import Data
 from nonneg.data.text_records import MissingColumnError
 from nonneg.data.text_table import has_columns, is_table, read_table
@@ -115,7 +116,7 @@ class Beside:
         for key, name in about["files"].items():
             path = folder / Path(name).name
             try:
-                arrays[key] = np.load(path, mmap_mode="r", allow_pickle=False)
+                arrays[key] = npy_array(path, mapped=True)
             except (OSError, ValueError) as error:
                 raise ValueError(
                     f"{path} cannot be read ({error}); build the index again with nonneg index"

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 from scipy import sparse
 
-from nonneg.data.arrays import DAMAGED, check_is_file, npy_array, numbered, read_labels
+from nonneg.data.arrays import (
+    DAMAGED,
+    NpzFile,
+    check_is_file,
+    npy_array,
+    numbered,
+    read_labels,
+)
 from nonneg.data.checking import check_labels
 from nonneg.data.dataset import Data, Subset, split_off, whole_of
 from nonneg.data.fragments import DrawnFrom
@@ -375,7 +382,7 @@ def _with_labels(
 
 def _are_strangers(first: NDArray[Any], second: NDArray[Any]) -> bool:
     """Whether one side has words, the other numbers, and they share no class."""
-    if (first.dtype.kind == "U") == (second.dtype.kind == "U"):
+    if (first.dtype.kind in "UO") == (second.dtype.kind in "UO"):
         return False
     return not set(map(str, first)) & set(map(str, second))
 
@@ -385,21 +392,25 @@ def _as_written(data: VectorData | None) -> NDArray[Any] | None:
     if data is None or data.labels is None:
         return None
     numbers = data.labels.numpy()
-    return np.array(data.class_names)[numbers] if data.class_names else numbers
+    return np.array(data.class_names, dtype=object)[numbers] if data.class_names else numbers
 
 
 def _graph(path: Path, n_samples: int) -> sparse.csr_array:
     try:
-        with path.open("rb") as file:
-            graph = sparse.csr_array(sparse.load_npz(file))
-    except (ValueError, KeyError, TypeError, *DAMAGED) as error:
+        # Its sizes before SciPy takes memory for them, whatever the format.
+        arrays = NpzFile(path)
+        shape = tuple(arrays["shape"].tolist())
+        if all(array is not None for array in arrays.values()) and shape == (n_samples, n_samples):
+            shape = (graph := sparse.csr_array(sparse.load_npz(path))).shape
+            graph.check_format()
+    except DAMAGED as error:
         raise ValueError(
             f"{path} cannot be read as a sparse matrix: it is something else, cut short or "
             "damaged; write one with scipy.sparse.save_npz"
         ) from error
-    if graph.shape != (n_samples, n_samples):
+    if shape != (n_samples, n_samples):
         raise ValueError(
-            f"{path} has shape {graph.shape} for {n_samples} samples; give one node per sample"
+            f"{path} has shape {shape} for {n_samples} samples; give one node per sample"
         )
     return graph
 

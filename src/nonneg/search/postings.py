@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from nonneg.data.arrays import npy_array
 from nonneg.io import replaced
 from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import Features
@@ -74,9 +75,7 @@ class Postings(NamedTuple):
         Raises:
             ValueError: Files are damaged, or do not fit together.
         """
-        arrays = [
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _FILES
-        ]
+        arrays = [npy_array(folder / f"{name}.npy", mapped=True) for name in _FILES]
         starts, places, values = arrays
         fits = (
             n_samples >= 0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from nonneg.data.arrays import npy_array
 from nonneg.estimators.reading import Explanation, explanation
 from nonneg.io import read_json, write_json
 from nonneg.metrics.inputs import FeatureLike, checked_features
@@ -287,9 +288,9 @@ class SparseIndex:
             place, n = path.parent / Path(facts["part"]).name, int(facts["n_samples"])
             index._next_id, index.about = int(facts["next_id"]), dict(facts["about"])
             lists = Postings.read(place, n, index.n_features, is_short=index.dtype == "float16")
-            ids = np.load(place / "ids.npy", mmap_mode="r", allow_pickle=False)
+            ids = npy_array(place / "ids.npy", mapped=True)
             if facts["is_weighted"]:
-                weights = np.load(place / "weights.npy", allow_pickle=False)
+                weights = npy_array(place / "weights.npy")
                 index.weights = checked_weights(weights, index.n_features)
             if ids.shape != (n,) or ids.dtype.kind not in "iU":
                 raise ValueError("ids and lists do not fit together")

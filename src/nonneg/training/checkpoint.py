@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +14,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nonneg.io import write_tensors
+from nonneg.untrusted import check_regular, json_value
 
 N_KEPT = 2
-_FRESH_SECONDS = 600
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
 
@@ -55,13 +54,6 @@ def save_checkpoint(
     write_tensors(folder / f"step-{position.step:09d}.safetensors", tensors, metadata)
     for path in checkpoints(folder)[:-N_KEPT]:
         path.unlink(missing_ok=True)
-
-
-def clear_leftovers(folder: Path) -> None:
-    """Remove partial checkpoints of killed processes; a recent one may still be in progress."""
-    for path in folder.glob(".step-*"):
-        if time.time() - path.stat().st_mtime > _FRESH_SECONDS:
-            path.unlink(missing_ok=True)
 
 
 def load_checkpoint(
@@ -105,6 +97,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], Position]:
+    check_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -117,7 +110,10 @@ def _read(path: Path) -> tuple[dict[str, Tensor], Position]:
     text = metadata.get("position", "")
     if metadata.get("digest") != _digest(tensors, text):
         raise ValueError("its content does not match its checksum")
-    return tensors, Position(**json.loads(text))
+    try:
+        return tensors, Position(**json_value(text))
+    except TypeError as error:
+        raise ValueError(f"its position is not that of a run: {error}") from error
 
 
 def _digest(tensors: dict[str, Tensor], text: str) -> str:

@@ -20,6 +20,7 @@ from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, EncoderSettings
 from nonneg.io import read_json, write_bytes, write_json
 from nonneg.settings import differences
 from nonneg.training.settings import MACHINE_SETTINGS, TrainConfig
+from nonneg.untrusted import json_value, read_regular
 
 if sys.platform == "win32":
     import msvcrt
@@ -283,13 +284,13 @@ def read_history(folder: str | Path) -> list[dict[str, Any]]:
     path = Path(folder) / HISTORY_FILE
     return [
         _record(line, f"line {number} of {path}")
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1)
+        for number, line in enumerate(read_regular(path).splitlines(), start=1)
     ]
 
 
 def _record(line: bytes, place: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = json_value(line)
     except ValueError as error:
         raise ValueError(f"{place} is not readable JSON ({error}); {REMEDY}") from error
     if not isinstance(record, dict):

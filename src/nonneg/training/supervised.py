@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nonneg.encoder import Encoded, Encoder
+from nonneg.encoder import CONFIG_FILE, Encoded, Encoder
 from nonneg.inference import evaluation_mode
-from nonneg.io import read_tensors, write_tensors
+from nonneg.io import read_beside, write_tensors
 from nonneg.losses.cross_entropy import NonNegativeClassifier
 from nonneg.losses.distributed import with_mean_value
 from nonneg.pairs.protocol import Batch
@@ -95,7 +95,7 @@ class Classifier(nn.Module):
     def save(self, folder: Path) -> None:
         """Write the encoder, and the head beside it."""
         write_tensors(folder / HEAD_FILE, self.head.state_dict())
-        self.encoder.save(folder)
+        self.encoder.save(folder, beside=[HEAD_FILE])
 
     def load_head(self, folder: Path) -> None:
         """Take over the head that was saved in a folder.
@@ -105,7 +105,7 @@ class Classifier(nn.Module):
         """
         path = folder / HEAD_FILE
         try:
-            self.head.load_state_dict(read_tensors(path, remedy=REMEDY))
+            self.head.load_state_dict(read_beside(folder / CONFIG_FILE, HEAD_FILE, remedy=REMEDY))
         except RuntimeError as error:
             raise ValueError(f"{path} holds the weights of another classifier; {REMEDY}") from error
 

@@ -15,14 +15,10 @@ from torch import Tensor
 
 from nonneg.data.checking import check
 from nonneg.data.dataset import Data
+from nonneg.io import clear_leftovers
 from nonneg.pairs.protocol import Batch
 from nonneg.training.batches import check_batch, epoch_batches, loaded_batches
-from nonneg.training.checkpoint import (
-    Position,
-    clear_leftovers,
-    load_checkpoint,
-    save_checkpoint,
-)
+from nonneg.training.checkpoint import Position, load_checkpoint, save_checkpoint
 from nonneg.training.display import Display, Interruption, log, loggers
 from nonneg.training.monitor import monitored
 from nonneg.training.optimizers import learning_rate_factor, optimizer

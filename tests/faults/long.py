@@ -1,0 +1,322 @@
+"""The long form: thousands of faults, resumed where it stopped; writes docs/reliability.md.
+
+    python tests/faults/long.py                       all suites, to their goals
+    python tests/faults/long.py kills --goal 2000     one suite, further
+
+What is done is kept in .faults/. When the sources have changed, a suite begins again, unless --keep
+says that it goes on. Whatever fails is kept too: damaged files in tests/faults/corpus, which the
+quick tests read again and again.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from datetime import date
+from multiprocessing import get_context
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
+
+STATE = ROOT / ".faults" / "state.json"
+PAGE = ROOT / "docs" / "reliability.md"
+CORPUS = Path(__file__).parent / "corpus"
+GOALS = {"kills": 500, "pairs": 100, "disks": 60, "files": 10_000, "strings": 1_000}
+
+
+class Suite:
+    """How far a suite has come.
+
+    Args:
+        name: A key of ``GOALS``.
+        goal: Cases to do.
+        keep: Whether it goes on though the sources have changed.
+    """
+
+    def __init__(self, name, goal, *, keep):
+        self.name, self.goal = name, goal
+        states = json.loads(STATE.read_text()) if STATE.exists() else {}
+        now = _digest_of_sources()
+        self.state = states.get(name)
+        if self.state is None or (self.state["sources"] != now and not keep):
+            self.state = {"sources": now, "next": 0, "counts": {}, "failures": [], "seconds": 0}
+        self._began = self._saved = time.monotonic()
+
+    @property
+    def numbers(self):
+        """Numbers of the cases that are left."""
+        while self.state["next"] < self.goal:
+            yield self.state["next"]
+
+    def note(self, kind, outcome, *, n=1):
+        """Count n cases as done; an outcome says what was wrong with them."""
+        counts = self.state["counts"].setdefault(kind, {})
+        counts["failed" if outcome else "held"] = counts.get("failed" if outcome else "held", 0) + n
+        if outcome:
+            self.state["failures"].append([self.state["next"], outcome])
+            print(f"{self.name} {self.state['next']}: {outcome}", flush=True)
+        self.state["next"] += n
+        self.state["date"] = date.today().isoformat()
+        if time.monotonic() - self._saved > 5:
+            self.save()
+
+    def save(self):
+        """Keep how far it has come, and write the page."""
+        now = time.monotonic()
+        self.state["seconds"] += now - self._saved
+        self._saved = now
+        states = json.loads(STATE.read_text()) if STATE.exists() else {}
+        states[self.name] = self.state
+        STATE.parent.mkdir(exist_ok=True)
+        part = STATE.with_suffix(f".{self.name}")
+        part.write_text(json.dumps(states, indent=1))
+        part.replace(STATE)
+        write_page(states)
+        print(f"{self.name}: {self.state['next']:,} of {self.goal:,}", flush=True)
+
+
+def _digest_of_sources():
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def kills(suite, folder):
+    """At each operation of each command on a file, then at moments that chance chooses."""
+    from faults.commands import COMMANDS, Workplace
+    from faults.kills import killed_after, killed_at, n_operations
+
+    workplace = Workplace(folder)
+    cases = [
+        (name, number)
+        for name in COMMANDS
+        for number in range(1, n_operations(workplace, name) + 1)
+    ]
+    suite.state["operations"] = len(cases)
+    for number in suite.numbers:
+        if number < len(cases):
+            name, operation = cases[number]
+            suite.note(name, killed_at(workplace, name, operation))
+        else:
+            name = list(COMMANDS)[number % len(COMMANDS)]
+            suite.note(name, killed_after(workplace, name, number))
+
+
+def pairs(suite, folder):
+    """Two commands at the same instant."""
+    from faults.commands import Workplace
+    from faults.pairs import PAIRS, Together
+
+    together, names = Together(Workplace(folder)), list(PAIRS)
+    for number in suite.numbers:
+        name = names[number % len(names)]
+        suite.note(name, together.outcome(name))
+
+
+def disks(suite, folder):
+    """Files and disks with too little room, and a disk that is read-only."""
+    from faults.commands import COMMANDS, Workplace
+    from faults.disks import full_disk, full_file, mounted, read_only
+
+    workplace, names, n_bytes = Workplace(folder), list(COMMANDS), {}
+    with mounted(folder / "disk", 64 << 20) as disk:
+        for number in suite.numbers:
+            name, turn = names[number % len(names)], number // len(names)
+            if disk and turn == 0:
+                suite.note(f"{name}, read-only", read_only(workplace, name, disk))
+                continue
+            # From nothing on ever more, until it is enough; then other sizes between.
+            fault = full_disk if disk and turn % 2 else full_file
+            room = n_bytes.get((name, fault), 1_000)  # the sentence itself needs some
+            given = (workplace, name, disk, room) if fault is full_disk else (workplace, name, room)
+            wrong, was_enough = fault(*given)
+            n_bytes[name, fault] = 777 * (turn + 1) if was_enough else int(room * 1.7) + 1_000
+            suite.note(f"{name}, {'full disk' if fault is full_disk else 'full file'}", wrong)
+
+
+def files(suite, folder):
+    """Damaged files, each reader in turn, in processes that may be killed."""
+    from faults.damage import READERS
+
+    names, context = list(READERS), get_context("forkserver")
+    context.set_forkserver_preload(["faults.damage"])
+    per_turn = 50
+    while suite.state["next"] < suite.goal:
+        turn = suite.state["next"] // per_turn
+        name, first = names[turn % len(names)], turn // len(names) * per_turn
+        link, other = context.Pipe()
+        process = context.Process(target=_read_damaged, args=(other, name, first, per_turn))
+        process.start()
+        other.close()
+        n_done = 0
+        while n_done < per_turn:
+            try:
+                outcome = (
+                    link.recv() if link.poll(60 if n_done else 600) else "no answer for a minute"
+                )
+            except EOFError:
+                outcome = f"the process ended with {process.exitcode}"
+            if outcome in ("read", "refused"):
+                suite.state.setdefault("outcomes", {}).setdefault(outcome, 0)
+                suite.state["outcomes"][outcome] += 1
+                suite.note(name, "")
+            else:
+                suite.note(name, f"{outcome} (file {first + n_done})")
+                _keep_failure(name, first + n_done)
+            n_done += 1
+            if outcome.startswith(("no answer", "the process")):
+                process.kill()
+                suite.state["next"] += per_turn - n_done  # the turn is given up
+                break
+        process.join(60)
+
+
+def _read_damaged(link, name, first, n):
+    from faults.damage import Bench, limit_memory
+
+    limit_memory()
+    bench = Bench(name)
+    for number in range(first, first + n):
+        link.send(bench.outcome(bench.content_of(number)))
+    bench.close()
+
+
+def _keep_failure(name, number):
+    from faults.damage import Bench
+
+    bench = Bench(name)
+    content = bench.content_of(number)
+    bench.close()
+    place = CORPUS / name.replace(" ", "-")
+    place.mkdir(parents=True, exist_ok=True)
+    (place / hashlib.sha256(content).hexdigest()[:12]).write_bytes(content)
+
+
+def strings(suite, folder):
+    """Strings that want to be scripts, on pages in a browser."""
+    from faults.page import N_STRINGS, browser, routes, write_page, wrong_on
+
+    folder.mkdir()
+    with browser() as running:
+        for number in suite.numbers:
+            path = write_page(folder, number)
+            wrong = wrong_on(running, path, routes())
+            suite.note("pages of the atlas", "; ".join(wrong[:3]), n=N_STRINGS)
+            path.unlink()
+
+
+_ABOUT = """# Reliability
+
+What happens when something goes wrong around `nonneg`: a process is killed, two commands meet, the
+disk is full, a file is damaged, a text wants to be a script. `make test-faults` makes all of it
+happen, thousands of times, and writes this page; a little of each is in the quick tests. It goes on
+where it stopped.
+
+| | cases | held | failed | what has to hold |
+|---|--:|--:|--:|---|
+"""
+_HOLDS = {
+    "kills": "SIGKILL, then the same command again: nothing that was there is lost, and the end "
+    "has the same bytes as without the kill",
+    "pairs": "two commands on one folder at the same instant: what is left is what one of them "
+    "makes, or one after the other",
+    "disks": "a full disk or a read-only one: one sentence, nothing lost, and the same end once "
+    "there is room",
+    "files": "a damaged file is read or refused in a sentence: no other error, no 10 seconds, no "
+    "2 GB; where there is a digest, refused",
+    "strings": "shown on a page in a browser: no script, no dialog, no request, nothing refused by "
+    "the page's own policy",
+}
+_TITLES = {
+    "kills": "Kills",
+    "pairs": "Concurrent pairs",
+    "disks": "Full and read-only disks",
+    "files": "Damaged files",
+    "strings": "Hostile strings",
+}
+
+
+def write_page(states):
+    """Write the counts as they are."""
+    lines = [_ABOUT]
+    for name, title in _TITLES.items():
+        counts = states.get(name, {"counts": {}})["counts"].values()
+        held, failed = (sum(kind.get(key, 0) for kind in counts) for key in ("held", "failed"))
+        lines.append(f"| {title} | {held + failed:,} | {held:,} | {failed:,} | {_HOLDS[name]} |\n")
+    lines.append("\n## By kind\n")
+    for name, title in _TITLES.items():
+        if name in states:
+            state = states[name]
+            lines.append(f"\n**{title}** ({state['date']}, {_beside(name, state)}): ")
+            lines.append(
+                ", ".join(
+                    f"{kind} {sum(found.values()):,}"
+                    + (f" ({found['failed']:,} failed)" if "failed" in found else "")
+                    for kind, found in state["counts"].items()
+                )
+                + ".\n"
+            )
+    failures = [(name, *failure) for name in states for failure in states[name]["failures"]]
+    if failures:
+        lines.append("\n## What failed\n\n")
+        lines += [f"- {name} {number}: `{_short(said)}`\n" for name, number, said in failures[:50]]
+    lines.append(_LIMITS)
+    PAGE.write_text("".join(lines))
+
+
+_LIMITS = """
+## What this does not say
+
+These are faults of software on one machine with a file system that keeps its promises. Power cuts,
+network file systems that lose locks, broken memory and disks that lie are not tried. Several
+processes under `torchrun` are killed in other tests. Damaged files are mutations of small good
+ones, so what takes a large file to go wrong is not found here. The counts are of the sources as
+they were on the day that stands beside them.
+"""
+
+
+def _beside(name, state):
+    if name == "kills":
+        n, n_done = state["operations"], state["next"]
+        if n_done < n:
+            return f"at {n_done} of the {n} operations on files"
+        return f"at each of the {n} operations on files, and at {n_done - n} random moments"
+    if name == "files":
+        outcomes = state.get("outcomes", {})
+        return f"{outcomes.get('read', 0):,} read, {outcomes.get('refused', 0):,} refused"
+    return f"{state['seconds'] / 60:.0f} minutes"
+
+
+def _short(said):
+    text = " ".join(said.replace(str(ROOT), ".").replace(tempfile.gettempdir(), "…").split())
+    return text.replace("`", "'")[:200]
+
+
+def main():
+    """Run the suites that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("suites", nargs="*", choices=[[], *GOALS], default=list(GOALS))
+    parser.add_argument("--goal", type=int, help="cases of each suite")
+    parser.add_argument("--keep", action="store_true", help="go on though sources have changed")
+    asked = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])  # for the server that forks
+    failed = 0
+    for name in asked.suites or GOALS:
+        suite = Suite(name, asked.goal or GOALS[name], keep=asked.keep)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                globals()[name](suite, Path(folder) / name)
+            finally:
+                suite.save()
+        failed += len(suite.state["failures"])
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The commands that write something, one line each: add a new one here, and all faults meet it."""
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from forking import Forked
+
+TRAIN = [
+    part
+    for assignment in (
+        "data.n_train=128",
+        "data.held_out=40",
+        "training.batch_size=64",
+        "encoder.backbone.width=4",
+        "encoder.projector.hidden=[16]",
+        "encoder.projector.n_features=16",
+        "training.epochs=2",
+        "training.warmup_epochs=1",
+        "training.checkpoint_every=2",
+        "training.monitor_samples=40",
+    )
+    for part in ("--set", assignment)
+]
+FIT = [
+    part
+    for assignment in (
+        "n_components=8",
+        "hidden=0",
+        "batch_size=64",
+        "max_steps=5",
+        "n_neighbors=3",
+    )
+    for part in ("--set", assignment)
+]
+PROPERTIES = ["--only", "properties", "--set", "n_permutations=2"]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and what it is run in.
+
+    Args:
+        arguments: Of ``nonneg``, with paths within the prepared folder.
+        writes: What it writes, file or folder.
+        again: What is added when it is run again after a kill.
+        before: A command whose result is there before: what a kill must not lose.
+    """
+
+    arguments: tuple[str, ...]
+    writes: str
+    again: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+COMMANDS = {
+    "train": Command(("train", "digits", *TRAIN, "--out", "new"), "new", again=("--resume",)),
+    "fit": Command(("fit", "x.npy", "--labels", "y.npy", *FIT, "--out", "new"), "new"),
+    "evaluate": Command(
+        ("evaluate", "fitted", *PROPERTIES),
+        "fitted",
+        before=("evaluate", "fitted", "--only", "probe", "--set", "n_permutations=2"),
+    ),
+    "embed": Command(
+        ("embed", "fitted", "x.npy", "--out", "z.npz"),
+        "z.npz",
+        before=("embed", "fitted", "few.npy", "--out", "z.npz"),
+    ),
+    "report": Command(
+        ("report", "features.npz", "--out", "atlas.html"),
+        "atlas.html",
+        before=("report", "few.npz", "--out", "atlas.html"),
+    ),
+    "curate": Command(
+        ("curate", "fitted", "changes.json"),
+        "fitted",
+        before=("curate", "fitted", "earlier.json"),
+    ),
+}
+
+# The command line in a forked process, in a folder, after what ``prepare`` is.
+_RUN = """
+import os, sys
+folder, *arguments = sys.argv[1:]
+os.chdir(folder)
+sys.argv = ["nonneg", *arguments]
+{prepare}
+from nonneg.cli import main
+main()
+"""
+
+
+def started(folder, arguments, prepare="", **environment):
+    """The process of a command in a folder; ``prepare`` is Python code that runs in it first."""
+    return Forked(_RUN.format(prepare=prepare), folder, *arguments, **environment)
+
+
+def ran(folder, arguments, prepare="", **environment):
+    """How a command ended: exit code, output and errors."""
+    return started(folder, arguments, prepare, **environment).end()
+
+
+def prepared(folder):
+    """Make the files that commands start from; gives the folder."""
+    folder.mkdir(parents=True)
+    kinds = np.repeat(np.eye(4), 40, axis=0)
+    X = kinds + 0.1 * np.random.default_rng(0).standard_normal((160, 4))
+    np.save(folder / "x.npy", X.astype(np.float32))
+    np.save(folder / "few.npy", X[:50].astype(np.float32))
+    np.save(folder / "y.npy", kinds.argmax(axis=1))
+    Z = np.maximum(X, 0).astype(np.float32)
+    np.savez(folder / "features.npz", features=Z, labels=kinds.argmax(axis=1))
+    np.savez(folder / "few.npz", features=Z[::4])
+    (folder / "changes.json").write_text(json.dumps({"rename": {"3": "tea"}, "hide": [1]}))
+    (folder / "earlier.json").write_text(json.dumps({"rename": {"2": "ale"}}))
+    ended = ran(folder, ["fit", "x.npy", "--labels", "y.npy", *FIT, "--out", "fitted"])
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+class Workplace:
+    """Copies of the prepared folder, and what each command makes in one without any fault."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self._start = prepared(self.folder / "start")
+        self._before, self._expected, self._n = {}, {}, 0
+
+    def copy(self, name):
+        """A new folder to run a command in, with what is there before it."""
+        if name not in self._before:
+            place = self.folder / f"before-{name}"
+            shutil.copytree(self._start, place)
+            if COMMANDS[name].before:
+                ended = ran(place, COMMANDS[name].before)
+                assert ended.returncode == 0, ended.stderr
+            self._before[name] = place
+        self._n += 1
+        place = self.folder / f"{name}-{self._n}"
+        shutil.copytree(self._before[name], place)
+        return place
+
+    def before(self, name):
+        """The contents before the command."""
+        self._before.get(name) or shutil.rmtree(self.copy(name))
+        return contents(self._before[name])
+
+    def expected(self, name):
+        """The contents after a command that nothing happened to."""
+        if name not in self._expected:
+            place = self.copy(name)
+            ended = ran(place, COMMANDS[name].arguments)
+            assert ended.returncode == 0, ended.stderr
+            self._expected[name] = contents(place)
+            shutil.rmtree(place)
+        return self._expected[name]
+
+
+_TIMINGS = re.compile(
+    rb'"(seconds|images_per_second|loss_sum|seconds_within|within)": ?-?[0-9.e+-]+'
+)
+
+
+def contents(folder):
+    """The digest of each file below a folder, without how long things took; no locks."""
+    found = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and path.name != ".nonneg.lock" and "checkpoints" not in path.parts:
+            content = path.read_bytes()
+            if path.suffix == ".npz":  # the archive has the time of its writing in it
+                with suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    content = b"".join(archive.read(name) for name in archive.namelist())
+            content = _TIMINGS.sub(b"", content).replace(os.fsencode(Path(folder).resolve()), b".")
+            found[path.relative_to(folder).as_posix()] = hashlib.sha256(content).hexdigest()
+    return found

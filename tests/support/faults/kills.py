@@ -1,0 +1,114 @@
+"""SIGKILL at every operation on a file that a command makes, and at random moments."""
+
+import random
+import shutil
+import signal
+import time
+
+from faults.commands import COMMANDS, contents, ran, started
+
+# Counts operations on files below the working folder, and ends the process at the wanted one.
+_COUNTING = """
+import signal
+
+class Operations:
+    names = {{
+        "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link",
+        "fcntl.flock", "shutil.rmtree", "tempfile.mkstemp",
+    }}
+    wanted, n = {wanted}, 0
+    folder = os.getcwd()
+
+    @classmethod
+    def meets(cls, what):
+        cls.n += 1
+        if cls.n == cls.wanted:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @classmethod
+    def hook(cls, event, arguments):
+        if event == "open":
+            path, mode, flags = arguments
+            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if writes and isinstance(path, str | bytes) and not os.fsdecode(path).startswith(
+                ("/dev", "/proc", "/sys")
+            ):
+                cls.meets(event)
+        elif event in cls.names:
+            cls.meets(event)
+
+sync = os.fsync
+
+def fsync(handle):
+    Operations.meets("fsync")
+    sync(handle)
+
+os.fsync = fsync
+import nonneg.cli.main
+sys.addaudithook(Operations.hook)
+"""
+
+
+def n_operations(workplace, name):
+    """How many operations on files a command makes."""
+    place = workplace.copy(name)
+    process = started(
+        place,
+        COMMANDS[name].arguments,
+        _COUNTING.format(wanted=0) + "\nimport threading\n"
+        "leave = os._exit\n"
+        "def leaving(code):\n    parent.send(Operations.n)\n    leave(code)\n"
+        "os._exit = leaving\n",
+    )
+    found = process.said()
+    ended = process.end()
+    shutil.rmtree(place)
+    assert ended.returncode == 0, ended.stderr
+    return found
+
+
+def killed_at(workplace, name, number):
+    """Kill a command at an operation and run it again; gives what is wrong then, "" for nothing."""
+    place = workplace.copy(name)
+    prepare = _COUNTING.format(wanted=number)
+    ended = ran(place, COMMANDS[name].arguments, prepare)
+    if ended.returncode == 0:
+        shutil.rmtree(place)
+        return None  # it makes fewer
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    return _after(workplace, name, place)
+
+
+def killed_after(workplace, name, seed):
+    """The same at a moment that chance chooses."""
+    place = workplace.copy(name)
+    process = started(place, COMMANDS[name].arguments)
+    time.sleep(random.Random(f"{name} {seed}").uniform(0, 1.5))
+    process.kill()
+    return _after(workplace, name, place)
+
+
+def _after(workplace, name, place):
+    """What is wrong after a kill, and after the same command once more."""
+    command, expected, before = COMMANDS[name], workplace.expected(name), workplace.before(name)
+    lost = _lost(before, expected, contents(place))
+    again = ran(place, (*command.arguments, *command.again))
+    if again.returncode:
+        return f"{name} cannot go on: {again.stderr.strip()} ({place})"
+    found = contents(place)
+    if lost:
+        return f"{name} lost {lost} ({place})"
+    if found != expected:
+        differ = {file for file in found.keys() | expected if found.get(file) != expected.get(file)}
+        return f"{name} ends with other bytes in {', '.join(sorted(differ))} ({place})"
+    shutil.rmtree(place)
+    return ""
+
+
+def _lost(before, expected, found):
+    """Files of before that are neither as they were nor as they will be."""
+    return ", ".join(
+        file
+        for file, digest in before.items()
+        if found.get(file) not in (digest, expected.get(file))
+    )

@@ -1,0 +1,102 @@
+"""Two commands that start on the same folder at the same instant."""
+
+import json
+import shutil
+import time
+
+from faults.commands import COMMANDS, FIT, TRAIN, contents, ran, started
+
+_TOGETHER = "parent.send('here')\nparent.recv()\n"
+_REFUSED = ("is writing to the run in", "holds a run with other settings", "already holds this run")
+
+
+def _seed(command, seed):
+    return (*command[:-2], "--set", f"seed={seed}", *command[-2:])
+
+
+_TRAIN, _FIT = COMMANDS["train"].arguments, COMMANDS["fit"].arguments
+assert _TRAIN[-2:] == _FIT[-2:] == ("--out", "new"), (TRAIN, FIT)
+
+# Pairs by name, with the prepared folder they start in.
+PAIRS = {
+    "train and train": ("train", _seed(_TRAIN, 1), _seed(_TRAIN, 2)),
+    "train twice": ("train", _TRAIN, _TRAIN),
+    "fit and fit": ("fit", _seed(_FIT, 1), _seed(_FIT, 2)),
+    "fit twice": ("fit", _FIT, _FIT),
+    "train and fit": ("train", _TRAIN, _FIT),
+    "evaluate two sections": (
+        "evaluate",
+        COMMANDS["evaluate"].arguments,
+        ("evaluate", "fitted", "--only", "few_labels", "--set", "n_permutations=2"),
+    ),
+    "embed and embed": (
+        "embed",
+        COMMANDS["embed"].arguments,
+        ("embed", "fitted", "few.npy", "--out", "z.npz"),
+    ),
+    "curate and curate": (
+        "curate",
+        COMMANDS["curate"].arguments,
+        ("curate", "fitted", "earlier.json", "--undo"),
+    ),
+}
+_EVALUATIONS = ("evaluate two sections",)
+
+
+class Together:
+    """Runs pairs; keeps what each of their commands makes by itself."""
+
+    def __init__(self, workplace):
+        self.workplace, self._alone = workplace, {}
+
+    def alone(self, start, *commands):
+        """The contents after commands that run one after the other."""
+        if (start, commands) not in self._alone:
+            place = self.workplace.copy(start)
+            said = [ran(place, command) for command in commands]
+            self._alone[start, commands] = contents(place), [ended.returncode for ended in said]
+            shutil.rmtree(place)
+        return self._alone[start, commands]
+
+    def outcome(self, name):
+        """What is wrong after a pair has ended, "" for nothing."""
+        start, *commands = PAIRS[name]
+        place = self.workplace.copy(start)
+        both = [started(place, command, _TOGETHER) for command in commands]
+        for process in both:
+            assert process.said() == "here"
+        for process in both:
+            process.link.send("go")
+        ended = [process.end() for process in both]
+        wrong = self._wrong(name, start, commands, place, ended)
+        if not wrong:
+            shutil.rmtree(place)
+        return f"{name}: {wrong} ({place})" if wrong else ""
+
+    def _wrong(self, name, start, commands, place, ended):
+        for one in ended:
+            if "Traceback" in one.stderr:
+                return f"a traceback: {one.stderr[-300:]}"
+            if one.returncode and not any(words in one.stderr for words in _REFUSED):
+                return one.stderr.strip()
+        worked = [
+            command for command, one in zip(commands, ended, strict=True) if not one.returncode
+        ]
+        if not worked:
+            return "neither has worked"
+        if name in _EVALUATIONS:
+            return _both_sections(place)
+        orders = [tuple(worked), tuple(reversed(worked))]
+        possible = [self.alone(start, *order)[0] for order in orders]
+        found = contents(place)
+        return "" if found in possible else "what is left is of neither"
+
+
+def _both_sections(place):
+    deadline = time.monotonic() + 5
+    while not (place / "fitted" / "evaluation.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    found = json.loads((place / "fitted" / "evaluation.json").read_text())
+    known = {*found["sections"], *found["skipped"]}
+    missing = {"probe", "properties", "few_labels"} - known
+    return f"{', '.join(sorted(missing))} is lost" if missing else ""
