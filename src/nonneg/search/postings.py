@@ -26,8 +26,8 @@ from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.rows import unit_rows
 
 BLOCK = 1 << 16
-# Values of 16 bits are codes from 0 to 65,535: code t * 65,535 stands for t (3 - t²) / 2. Near 1,
-# where the nearest of many samples differ least, its steps are as fine as those of float32.
+# Values of 16 bits are codes from 0 to 65,535: code t * 65,535 stands for t (2 - t). Near 1, where
+# the nearest of many samples differ least, its steps are as fine as those of float32.
 CODES = (1 << 16) - 1
 Values = NDArray[np.float32] | NDArray[np.uint16]
 _FILES = ("starts", "places", "values")
@@ -51,7 +51,10 @@ class Postings(NamedTuple):
     @classmethod
     def of(cls, rows: sparse.csr_array, *, is_short: bool = False) -> Self:
         """The lists of rows of length 1 ``(n, d)``, with values of 16 bits or of 32."""
-        columns = sparse.csc_array(rows)
+        values = _codes(rows) if is_short else rows.data.astype(np.float32)
+        columns = sparse.csc_array(
+            sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+        )
         columns.sort_indices()
         n, d = rows.shape
         edges = np.arange(n_blocks(n)) * BLOCK
@@ -62,7 +65,7 @@ class Postings(NamedTuple):
         return cls(
             np.append(starts.ravel(), columns.nnz),
             (columns.indices % BLOCK).astype(np.uint16),
-            _codes(columns.data) if is_short else columns.data.astype(np.float32),
+            columns.data,
             n,
         )
 
@@ -162,10 +165,31 @@ class Postings(NamedTuple):
         return found
 
 
-def _codes(values: NDArray[Any]) -> NDArray[np.uint16]:
-    """Values from 0 to 1 in 16 bits."""
-    t = 2 * np.sin(np.arcsin(np.minimum(values, 1, dtype=np.float64)) / 3)
-    return np.rint(t * CODES).astype(np.uint16)
+def _codes(rows: sparse.csr_array) -> NDArray[np.uint16]:
+    """Rows of length 1 in codes of 16 bits, rounded up or down such that they stay of length 1.
+
+    A sample is nearest to queries that are like it, so that what changes its length changes most.
+    """
+    lengths = np.diff(rows.indptr)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    # Within a row the largest first; positive numbers are in the order of their bits.
+    bits = rows.data.astype(np.float32).view(np.int32).astype(np.int64)
+    order = np.argsort((row << 32) - bits)
+    values = np.minimum(rows.data[order].astype(np.float64), 1)
+    ranks = (np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], lengths)).astype(np.int32)
+    codes = np.floor(CODES * (1 - np.sqrt(1 - values)))
+    errors = np.zeros(len(lengths))
+    ends = np.cumsum(np.bincount(ranks))
+    for some in np.split(np.argsort(ranks, kind="stable"), ends[:-1]):
+        place, value = row[some], values[some]
+        t = np.minimum((codes[some] + [[0], [1]]) / CODES, 1)
+        down, up = errors[place] + value * (t * (2 - t) - value)
+        is_up = np.abs(up) < np.abs(down)
+        codes[some] += is_up
+        errors[place] = np.where(is_up, up, down)
+    found = np.empty(rows.nnz, dtype=np.uint16)
+    found[order] = np.minimum(codes, CODES)
+    return found
 
 
 def _decoded(values: Values) -> NDArray[np.float32]:
@@ -173,7 +197,7 @@ def _decoded(values: Values) -> NDArray[np.float32]:
     if values.dtype == np.float32:
         return values.astype(np.float32, copy=False)
     t = values / CODES
-    return (t * (3 - t * t) / 2).astype(np.float32)
+    return (t * (2 - t)).astype(np.float32)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -222,7 +246,7 @@ def _best_by_numba(
     numbers = np.full((n_queries, k), -1, dtype=np.int64)
     cosines = np.zeros((n_queries, k), dtype=np.float32)
     is_short = lists.values.dtype == np.uint16
-    weights = queries.data.astype(np.float32) * np.float32(0.5 / CODES**3 if is_short else 1)
+    weights = queries.data.astype(np.float32) * np.float32(1 / CODES**2 if is_short else 1)
     mask = np.ones(0, dtype=np.bool_) if allowed is None else allowed
     n_threads = max(1, min(torch.get_num_threads(), n_queries // 8))
 
@@ -305,7 +329,7 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
     score_bits = scores.view(np.int32)
     least = np.zeros(1, dtype=np.float32)
     least_bits = least.view(np.int32)
-    most = np.float32(3.0 * 65535.0 * 65535.0)
+    most = np.float32(2 * 65535)
     for block in range(n_blocks):
         first = block * 65536
         n_here = min(65536, n_samples - first)
@@ -317,7 +341,7 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
                 if is_short:
                     for p in range(begin, end):
                         code = np.float32(values[p])
-                        scores[places[p]] += weight * code * (most - code * code)
+                        scores[places[p]] += weight * code * (most - code)
                 else:
                     for p in range(begin, end):
                         scores[places[p]] += weight * np.float32(values[p])
