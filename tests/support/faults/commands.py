@@ -187,13 +187,13 @@ def prepared(folder):
         (folder / name).write_text("text,kind\n" + "".join(some))
     if find_spec(ARROW):
         write_parts(folder / "parts", X.astype(np.float32), [40, 90])
-    torch.save({"state_dict": _checkpoint()}, folder / "a.ckpt")
+    torch.save({"state_dict": solo_weights()}, folder / "a.ckpt")
     ended = ran(folder, ["fit", "x.npy", "--labels", "y.npy", *FIT, "--out", "fitted"])
     assert ended.returncode == 0, ended.stderr
     return folder
 
 
-def _checkpoint():
+def solo_weights():
     """The weights of a small network as solo-learn keeps them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from contextlib import suppress
+from http.client import HTTPException
 from threading import Thread
 from urllib.request import Request, urlopen
 
@@ -167,7 +168,7 @@ def _answers_of_killed(place, number):
 
 
 def _asked_until_it_dies(address):
-    with suppress(OSError, ValueError):
+    with suppress(OSError, HTTPException, ValueError):
         while True:
             _asked(address, "search")
 
