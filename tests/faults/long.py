@@ -155,13 +155,15 @@ def files(suite, folder):
     per_turn = 50
     while suite.state["next"] < suite.goal:
         turn = suite.state["next"] // per_turn
-        name, first = names[turn % len(names)], turn // len(names) * per_turn
+        n_before = suite.state["next"] % per_turn  # of a turn that was interrupted
+        name, first = names[turn % len(names)], turn // len(names) * per_turn + n_before
+        n_left = per_turn - n_before
         link, other = context.Pipe()
-        process = context.Process(target=_read_damaged, args=(other, name, first, per_turn))
+        process = context.Process(target=_read_damaged, args=(other, name, first, n_left))
         process.start()
         other.close()
         n_done = 0
-        while n_done < per_turn:
+        while n_done < n_left:
             try:
                 outcome = (
                     link.recv() if link.poll(60 if n_done else 600) else "no answer for a minute"
@@ -178,7 +180,7 @@ def files(suite, folder):
             n_done += 1
             if outcome.startswith(("no answer", "the process")):
                 process.kill()
-                suite.state["next"] += per_turn - n_done  # the turn is given up
+                suite.state["next"] += n_left - n_done  # the turn is given up
                 break
         process.join(60)
 
