@@ -230,12 +230,12 @@ def test_groups_without_a_seed_in_common_are_not_paired(nonneg, runs):
 
 def test_groups_that_differ_by_more_than_the_switch_are_said_to(nonneg, runs, run):
     record = json.loads((run / "run.json").read_text())
-    record["settings"]["loss"]["temperature"] = 0.5
+    record["settings"]["loss"]["temperature"] = 0.4
     (run / "run.json").write_text(json.dumps(record))
     ended = nonneg("compare", run, runs[1], runs[3])
     assert ended.returncode == 0, ended.stderr
     assert "differ by more than the transform: loss.temperature" in ended.stdout
-    assert "NCL (temperature 0.5)" in " ".join(ended.stdout.split())
+    assert "NCL (temperature 0.4)" in " ".join(ended.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from nonneg.metrics.figures import number_text
 
 N_KINDS, N_EACH, N_COLUMNS = 8, 50, 24
 N = N_KINDS * N_EACH
-QUICK = ["n_components=32", "hidden=16", "batch_size=128", "max_steps=80", "temperature=0.3"]
+QUICK = ["n_components=32", "hidden=16", "batch_size=128", "max_steps=80", "temperature=0.15"]
 
 
 def world(seed):
@@ -77,7 +77,7 @@ def test_the_folder_is_that_of_a_run(run):
     assert record["task"] == "fit"
     assert record["seed"] == 0
     assert record["encoder"] == {"nonnegative": "rep_relu"}
-    assert record["loss"] == {"name": "info_nce", "temperature": 0.3}
+    assert record["loss"] == {"name": "info_nce", "temperature": 0.15}
     assert record["ncl"]["n_components"] == 32
     assert record["data"]["vectors"].endswith("/x.npy")
     assert set(record["data"]["digests"]) == {"vectors", "labels"}
@@ -91,7 +91,7 @@ def test_the_folder_is_that_of_a_run(run):
 def test_it_was_fitted_to_all_but_the_test_samples(run):
     train, _ = split_off(VectorData(X), 40)
     params = {"n_components": 32, "hidden": 16, "batch_size": 128, "max_steps": 80}
-    params |= {"temperature": 0.3, "target_active": 3, "max_active": 5, "random_state": 0}
+    params |= {"temperature": 0.15, "target_active": 3, "max_active": 5, "random_state": 0}
     ncl = library.NCL(**params).fit(X[train.indices.numpy()])
     found = library.NCL.load(run).transform(X_NEW)
     np.testing.assert_array_equal(found, ncl.transform(X_NEW))

@@ -66,7 +66,7 @@ def test_a_run_beside_another(nonneg, runs, tmp_path):
     assert content["training"][0]["collapse"] > 0
     assert content["sepin"]["shape"] == [32]
     assert content["class_names"] == list("0123456789")
-    assert "0.15, 25 % of it of the backbone's output" in content["about"][0]
+    assert "0.5, 25 % of it of the backbone's output" in content["about"][0]
     assert "trained on 1,237 samples for 2 epochs, seed 0" in content["about"][0]
     assert content["about"][-1] == "Partners in another seed are from digits."
     returned = next(row for row in content["figures"] if row["key"] == "returned")
@@ -243,10 +243,10 @@ BAD = {
         "Z.npz has features of captions; ",
     ),
     "NaN": (["nan.npy"], "all 5 samples have NaN or infinite features"),
-    "not features": (["few.txt"], "few.txt is not a readable npz file (it is no whole zip file)"),
-    "empty features": (["empty.npz"], "empty.npz is not a readable npz file (it is empty)"),
-    "cut features": (["cut.npz"], "cut.npz is not a readable npz file"),
-    "empty npy": (["empty.npy"], "empty.npy is not a readable npy file (it is empty)"),
+    "not features": (["few.txt"], "few.txt is not a readable .npz file: it is no whole zip file"),
+    "empty features": (["empty.npz"], "empty.npz is not a readable .npz file: it is empty"),
+    "cut features": (["cut.npz"], "cut.npz is not a readable .npz file"),
+    "empty npy": (["empty.npy"], "empty.npy is not a readable .npy file: it is empty"),
     "empty texts": (["Z.npz", "--texts", "empty.txt"], "texts has 0 entries for 5 samples"),
     "other letters": (["Z.npz", "--texts", "latin.txt"], "latin.txt is no text in UTF-8"),
     "other labels": (["Z.npz", "--labels", "latin.txt"], "latin.txt is no text in UTF-8"),
@@ -320,7 +320,7 @@ def test_what_differs_besides_the_transform_is_said(nonneg, runs, tmp_path):
     assert "loss.backbone_weight" in ended.stdout
     assert "optimizer.lr" in ended.stdout
     about = content_of(tmp_path / "atlas.html")["about"]
-    assert "0.15, the backbone by the same loss of its own output" in about[1]
+    assert "0.5, the backbone by the same loss of its own output" in about[1]
 
 
 def test_another_seed_that_is_more_than_that_is_said(nonneg, runs, vectors):

@@ -40,7 +40,7 @@ def place(nonneg, tmp_path_factory):
         }.items():
             ended = nonneg("fit", *QUICK, *source, "--out", out, cwd=folder)
             assert ended.returncode == 0, ended.stderr
-        ended = nonneg("index", "run", "reviews.csv", "--ids", "id", cwd=folder)
+        ended = nonneg("index", "run", "reviews.csv", "--id", "id", cwd=folder)
         assert ended.returncode == 0, ended.stderr
         assert f"{len(TEXTS)} samples × " in ended.stdout
         assert "next: nonneg search run QUERY" in ended.stdout
@@ -218,6 +218,7 @@ def test_an_index_that_cannot_be_written_leaves_the_old_one(place, tmp_path, mon
     ("arguments", "sentence"),
     [
         (["search", "run"], "give one query"),
+        (["search", "lost", "tea"], "there is no run lost; give the folder of one"),
         (["search", "run", "tea", "--like", "no 3"], "give one query"),
         (["search", "run", "--row", 3], "give both its number and the file"),
         (["search", "run", " "], "the query is an empty text"),
@@ -233,9 +234,9 @@ def test_an_index_that_cannot_be_written_leaves_the_old_one(place, tmp_path, mon
         (["search", "vectors", "tea", "--index", "near/x"], "was not fitted to texts"),
         (["search", "vectors", "--like", "a", "--index", "near/x"], "called by their row numbers"),
         (["search", "vectors", "--like", 3, "--index", "near/x", "--label", "a"], "have no labels"),
-        (["index", "run", "reviews.csv", "--ids", "name"], "has no column 'name' to take ids from"),
-        (["index", "run", "reviews.csv", "--ids", "kind"], "ids holds one twice"),
-        (["index", "vectors", "x.npy", "--ids", "a"], "has no columns to take ids from"),
+        (["index", "run", "reviews.csv", "--id", "name"], "has no column 'name' to take ids from"),
+        (["index", "run", "reviews.csv", "--id", "kind"], "ids holds one twice"),
+        (["index", "vectors", "x.npy", "--id", "a"], "has no columns to take ids from"),
         (["index", "vectors", "reviews.csv"], "was not fitted to texts"),
         (["index", "run", "reviews.csv", "--out", "model"], "holds something else than an index"),
     ],

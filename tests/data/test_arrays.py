@@ -200,9 +200,8 @@ def test_npz_files_that_are_cut_off(tmp_path, keep):
     whole = path.read_bytes()
     for content in (whole[:keep], whole[-keep:][:-1], b"no archive"):
         path.write_bytes(content)
-        assert failure(path) == (
-            f"{path} is not a readable .npz file: it may be cut short or damaged; write it again"
-        )
+        said = "it is no whole zip file" if content else "it is empty"
+        assert failure(path) == f"{path} is not a readable .npz file: {said}; write it again"
 
 
 def test_npz_files_with_changed_bytes(tmp_path):

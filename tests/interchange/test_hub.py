@@ -4,6 +4,7 @@ import fnmatch
 import json
 import shutil
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import create_autospec
 
@@ -399,3 +400,14 @@ def test_a_curated_model_is_that_of_its_curated_run(run, tmp_path):
     model = nonneg.NCL.load(run).hide([0])
     with pytest.raises(ValueError, match="is the run of other features"):
         model.save_pretrained(tmp_path / "a", run=run)
+
+
+def test_the_run_of_an_estimator_of_0_1_is_its_own(tmp_path):
+    """Its thinning was kept elsewhere, and is not in the digest that its figures are of."""
+    place = Path(__file__).parents[1] / "goldens" / "runs-0.1" / "vectors-ncl"
+    ncl = nonneg.NCL.load(place)
+    assert ncl.threshold_ > 0
+    ncl.save_pretrained(tmp_path / "card", run=place)
+    ncl.threshold_ = ncl.threshold_ / 2
+    with pytest.raises(ValueError, match="is the run of other features"):
+        ncl.save_pretrained(tmp_path / "other", run=place)

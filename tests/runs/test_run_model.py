@@ -62,6 +62,16 @@ def test_what_is_no_list_of_texts(run):
         RunModel(run).of_texts(["rain", None])
 
 
+def test_the_digest_is_of_how_features_are_thinned(run, tmp_path):
+    digests = set()
+    ncl = nonneg.NCL.load(run)
+    for max_active, threshold in [(2, 0.0), (3, 0.0), (3, 0.2)]:
+        ncl.set_params(max_active=max_active).threshold_ = threshold
+        ncl.save(tmp_path / "thinned")
+        digests.add(RunModel(tmp_path / "thinned").digest)
+    assert len(digests) == 3
+
+
 def test_the_digest_is_of_weights_and_curation(run, tmp_path):
     first = RunModel(run)
     assert RunModel(run).digest == first.digest

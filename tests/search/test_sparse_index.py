@@ -72,6 +72,18 @@ class TestSearch:
         np.testing.assert_allclose(hits.cosines, expected(QUERIES, ROWS, 10)[1], atol=3e-5)
         assert index.n_bytes < SparseIndex.of(ROWS).n_bytes
 
+    def test_sixteen_bits_keep_rows_at_length_one(self):
+        """What is nearest to a query is like it, so its cosine hangs on the length alone."""
+        rows = features(2000, 40, 3, share=0.15)
+        rows = rows[rows.any(axis=1)]
+        index = SparseIndex.of(rows, dtype="float16")
+        cosines = index.search(rows, 1).cosines[:, 0]
+        np.testing.assert_allclose(cosines, 1, atol=6e-6)
+        # Near 1 the ten nearest of crowded samples are told apart, where even steps tie them.
+        crowded = np.stack([np.ones(400), np.linspace(0.001, 0.02, 400)], axis=1)
+        found = SparseIndex.of(crowded, dtype="float16").search([[1.0, 0.0]], 10)
+        assert found.ids.tolist() == [list(range(10))]
+
     def test_the_length_of_rows_does_not_matter(self):
         long = 1e20 * np.random.default_rng(0).uniform(1e-3, 1, (300, 1)).astype(np.float32)
         first, second = (SparseIndex.of(z).search(QUERIES, 5) for z in (ROWS, ROWS * long))

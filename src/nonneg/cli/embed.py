@@ -11,7 +11,9 @@ _MANY = "Many parquet files"
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(help="A run folder, or any folder with an encoder.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder, or any folder with an encoder.")
+    ],
     source: Annotated[
         str,
         typer.Argument(

@@ -37,7 +37,7 @@ SECTIONS = (
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     only: Annotated[
         str | None,
         typer.Option(

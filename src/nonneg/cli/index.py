@@ -10,7 +10,9 @@ from rich.progress import Progress
 
 
 def index(
-    run: Annotated[Path, typer.Argument(help="A run folder, or any folder with an encoder.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder, or any folder with an encoder.")
+    ],
     source: Annotated[
         str,
         typer.Argument(
@@ -25,6 +27,7 @@ def index(
     ids: Annotated[
         str | None,
         typer.Option(
+            "--id",
             metavar="COLUMN",
             help="What samples are called: a column of the table or parquet file. "
             "[dim]default: row numbers[/]",
@@ -64,7 +67,7 @@ def index(
 
     Example: nonneg index runs/reviews reviews.csv
 
-    Example: nonneg index runs/reviews newer.csv --ids number --out newer-index
+    Example: nonneg index runs/reviews newer.csv --id number --out newer-index
     """
     # Imported on use: the help of the command needs none of this.
     from nonneg.runs.indexing import index_run

@@ -213,10 +213,8 @@ class NpzFile(Mapping[str, Array]):
         self.path = path
         check_regular(path)
         if not zipfile.is_zipfile(path):
-            raise ValueError(
-                f"{path} is not a readable .npz file: it may be cut short or damaged; write it "
-                "again"
-            )
+            said = "it is no whole zip file" if path.stat().st_size else "it is empty"
+            raise ValueError(f"{path} is not a readable .npz file: {said}; write it again")
         with self._naming_file(), zipfile.ZipFile(path) as archive:
             files = [info.filename for info in archive.infolist()]
         self._members = {name.removesuffix(".npy"): name for name in files if name.endswith(".npy")}

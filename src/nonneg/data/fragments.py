@@ -88,9 +88,11 @@ class DrawnFrom(Settings):
     source: str
     """A folder, pattern or URI, as it was given."""
     n_files: int
+    """How many files those were."""
     n_rows: int
     """In all of them."""
     n_drawn: int
+    """Rows that were drawn."""
 
 
 def are_fragments(source: str | Path) -> bool:

@@ -249,4 +249,4 @@ def _column_of_ids(source: str, name: str, text: str | None) -> NDArray[np.str_]
                     f"{source} has no column {name!r} to take ids from; it has: {known}"
                 )
             return np.array(list(map(str, file.read(columns=[name]).column(0).to_pylist())))
-    raise ValueError(f"{source} has no columns to take ids from; leave --ids out")
+    raise ValueError(f"{source} has no columns to take ids from; leave --id out")

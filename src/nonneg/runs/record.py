@@ -151,12 +151,18 @@ def read_curation(folder: str | Path) -> dict[str, Any]:
 
 
 def model_digest(folder: str | Path) -> str:
-    """What an evaluation is of: SHA-256 of the weights, and of the curation where there is one."""
+    """What figures and indexes are of: SHA-256 of the weights and of what else shapes features.
+
+    That is how features are thinned and what was curated, each where it is so. A run of 0.1, which
+    kept thinning elsewhere, has the digest that it had then, so that its figures stay its own.
+    """
     weights = digest_of_file(Path(folder) / WEIGHTS_FILE)
+    config = read_json(Path(folder) / CONFIG_FILE)
+    shaped = {key: config.get("settings", {}).get(key) for key in ("threshold", "max_active")}
+    thinned = {key: value for key, value in shaped.items() if value is not None}
     curation = read_curation(folder)
-    if not curation:
-        return weights
-    return hashlib.sha256(f"{weights}{json.dumps(curation)}".encode()).hexdigest()
+    told = "".join(json.dumps(part) for part in (thinned, curation) if part)
+    return hashlib.sha256(f"{weights}{told}".encode()).hexdigest() if told else weights
 
 
 def run_encoder(folder: str | Path) -> Encoder:

@@ -236,6 +236,8 @@ def search_run(
 
 
 def _index_of(run: Path, folder: Path) -> tuple[SparseIndex, dict[str, Any]]:
+    if not run.is_dir():
+        raise FileNotFoundError(f"there is no run {run}; give the folder of one")
     again = f"nonneg index {run} DATA" + (
         "" if folder == run / INDEX_FOLDER else f" --out {folder}"
     )

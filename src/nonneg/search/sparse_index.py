@@ -78,10 +78,9 @@ class SparseIndex:
 
     Args:
         n_features: Columns of the features.
-        dtype: ``"float32"``, or ``"float16"`` for values of 16 bits. These are kept as steps of
-            1 / 65,535, which are finer between 0 and 1 than those of floating point: among a
-            million rows some 99.5 % of the ten nearest are the same as with 32 bits.
-
+        dtype: ``"float32"``, or ``"float16"`` for values of 16 bits. These are no IEEE halves but
+            codes that are finest near 1, rounded such that rows stay of length 1: cosines with
+            samples like the query, the nearest ones, are then almost those of 32 bits.
         weights: A factor from 0 on for each feature, of samples and queries alike ``(d,)``, such as
             :func:`nonneg.search.idf_weights`; None for equal ones. Cosines and explanations are
             those of the weighted features.
