@@ -1,5 +1,6 @@
 import errno
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -136,6 +137,15 @@ def test_without_locks_what_is_old_is_left_over(tmp_path, monkeypatch):
     os.utime(old, (0, 0))
     files.write_bytes(tmp_path / "x", b"1")
     assert sorted(tmp_path.iterdir()) == sorted([fresh, tmp_path / "x"])
+    fresh, old = (tmp_path / f".y.{name}_____.part" for name in ("new", "old"))
+    for path in (fresh, old):
+        (path / "deep").mkdir(parents=True)
+        for part in (path / "deep", path):
+            os.utime(part, (0, 0))
+    (fresh / "deep" / "a.txt").touch()
+    fill(tmp_path / "y", "1")
+    assert fresh.exists()
+    assert not old.exists()
 
 
 def test_a_part_that_is_taken_for_left_over_is_made_again(tmp_path, monkeypatch):
@@ -198,8 +208,66 @@ def test_a_folder_that_is_not_filled_changes_nothing(tmp_path, error):
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
+def test_where_folders_cannot_be_exchanged_one_takes_the_place_of_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_exchanged", lambda one, other: False)
+    fill(tmp_path / "x", "1")
+    fill(tmp_path / "x", "2")
+    assert content(tmp_path) == {"x/deep/a.txt": b"2"}
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    old = (tmp_path / "x").replace(tmp_path / ".x.ab12cd_9.old")  # killed between two renames
+    with pytest.raises(ValueError, match="no"), files.replaced_folder(tmp_path / "x"):
+        raise ValueError("no")
+    assert content(tmp_path) == {"x/deep/a.txt": b"2"}
+    fill(old, "1")  # killed after them
+    fill(tmp_path / "x", "3")
+    assert content(tmp_path) == {"x/deep/a.txt": b"3"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges folders")
+def test_a_folder_is_at_its_place_at_any_instant(tmp_path, monkeypatch):
+    """No file of an old folder is moved away before the new one stands there."""
+    fill(tmp_path / "x", "1")
+    monkeypatch.setattr(Path, "replace", None)
+    with files.replaced_folder(tmp_path / "x") as beside:
+        (beside / "a.txt").write_text("2")
+    assert content(tmp_path) == {"x/a.txt": b"2"}
+
+
+FOLDER_WRITER = """
+import pathlib, sys
+from nonneg.io import replaced_folder
+
+with replaced_folder(pathlib.Path(sys.argv[1])) as folder:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "a.txt").write_text("half")
+    parent.send("writes")
+    parent.recv()
+"""
+
+
+def test_the_next_writer_removes_the_folder_that_a_killed_one_left(tmp_path):
+    """And nothing of a writer that lives, or of the user."""
+    mine = tmp_path / ".x.ab12cd_9"
+    mine.mkdir()
+    killed, living = (Forked(FOLDER_WRITER, tmp_path / "x") for _ in range(2))
+    try:
+        assert [killed.said(), living.said()] == ["writes", "writes"]
+        assert len(list(tmp_path.glob(".x.*.part"))) == 2
+        killed.kill()
+        fill(tmp_path / "x", "whole")
+        (left,) = tmp_path.glob(".x.*.part")
+        assert (left / "deep" / "a.txt").read_text() == "half"
+        living.link.send("go on")
+        assert living.end().returncode == 0
+    finally:
+        living.kill()
+    assert content(tmp_path / "x") == {"deep/a.txt": b"half"}
+    assert sorted(tmp_path.iterdir()) == [mine, tmp_path / "x"]
+
+
 @pytest.mark.parametrize("fails_at", [1, 2])
 def test_a_folder_that_cannot_be_moved_leaves_the_old_one(tmp_path, monkeypatch, fails_at):
+    monkeypatch.setattr(files, "_exchanged", lambda one, other: False)
     fill(tmp_path / "x", "before")
     replace, calls = Path.replace, []
 

@@ -1,5 +1,6 @@
 """Files on disk: written whole or not at all, and read with an error that names the remedy."""
 
+import ctypes
 import hashlib
 import json
 import os
@@ -22,7 +23,7 @@ from nonneg.untrusted import check_regular, json_value, read_regular
 if sys.platform != "win32":
     import fcntl
 
-_PART = ".part"
+_PART, _OLD = ".part", ".old"
 # Where a file system has no locks, a file that nobody has written to for so long is left over.
 _OLD_SECONDS = 600
 
@@ -90,11 +91,11 @@ def _take_place(temporary: str, path: Path) -> None:
 
 
 def clear_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files of writers that were killed; those of living ones stay.
+    """Remove temporary files and folders of writers that were killed; those of living ones stay.
 
     Args:
         folder: Need not be there.
-        name: Of the file that they were to become; None for any.
+        name: Of what they were to become; None for any.
     """
     wanted = re.escape(name) if name else ".+"
     form = re.compile(rf"\.{wanted}\.[a-z0-9_]{{8}}{re.escape(_PART)}")
@@ -109,18 +110,40 @@ def _own_part(path: Path) -> tuple[int, str]:
     """A new temporary file beside the path, locked as long as its handle is open."""
     while True:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
-        if sys.platform != "win32":
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        # Another writer may have taken it for left over, in the moment before it was locked.
-        if os.path.exists(temporary):  # noqa: PTH110
+        if _is_locked(handle, temporary):
             return handle, temporary
-        os.close(handle)
+
+
+def _own_folder(path: Path) -> tuple[int | None, Path]:
+    """A new temporary folder beside the path, locked as long as its handle is open."""
+    while True:
+        made = tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
+        if sys.platform == "win32":  # where a folder cannot be opened
+            return None, Path(made)
+        with suppress(FileNotFoundError):
+            handle = os.open(made, os.O_RDONLY)
+            if _is_locked(handle, made):
+                return handle, Path(made)
+
+
+def _is_locked(handle: int, temporary: str) -> bool:
+    """Lock what was just made; False, with the handle closed, if it is gone."""
+    if sys.platform != "win32":
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    # Another writer may have taken it for left over, in the moment before it was locked.
+    if os.path.exists(temporary):  # noqa: PTH110
+        return True
+    os.close(handle)
+    return False
 
 
 def _remove_if_left(path: str) -> None:
     if sys.platform == "win32":
-        Path(path).unlink()  # refused while it is open
+        if not Path(path).is_dir():
+            Path(path).unlink()  # refused while it is open
+        elif _is_old(Path(path)):
+            shutil.rmtree(path)
         return
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -129,11 +152,20 @@ def _remove_if_left(path: str) -> None:
         except BlockingIOError:
             return
         except OSError:
-            if time.time() - os.fstat(handle).st_mtime < _OLD_SECONDS:
+            if not _is_old(Path(path)):
                 return
-        Path(path).unlink()
+        if Path(path).is_dir():
+            shutil.rmtree(path)
+        else:
+            Path(path).unlink()
     finally:
         os.close(handle)
+
+
+def _is_old(path: Path) -> bool:
+    """Whether nobody has written to a file, or to anything in a folder, for long."""
+    written = max(part.lstat().st_mtime for part in (path, *path.rglob("*")))
+    return time.time() - written >= _OLD_SECONDS
 
 
 @contextmanager
@@ -141,7 +173,8 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     """A folder to fill, which takes its place when the block ends: old or new, never half.
 
     It lies beside ``path`` under a hidden name until then; all files are synced. If the block
-    fails, it is removed and nothing changes.
+    fails, it is removed and nothing changes. What killed writers of the same folder have left is
+    removed first.
 
     Raises:
         OSError: With the path in it, when it cannot be written or the disk is full; errors of files
@@ -149,7 +182,9 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        clear_leftovers(path.parent, path.name)
+        _settle(path)
+        handle, beside = _own_folder(path)
     except OSError as error:
         raise _cannot_write(path, error) from error
     try:
@@ -167,6 +202,9 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+    finally:
+        if handle is not None:
+            os.close(handle)
     _sync_folder(path.parent)
 
 
@@ -174,15 +212,39 @@ def _swap(new: Path, path: Path) -> None:
     """Put a folder in the place of another, which is removed when that is done."""
     if not path.exists():
         new.replace(path)
-        return
-    old = new.with_name(f"{new.name}.old")
-    path.replace(old)
+    elif _exchanged(new, path):
+        _sync_folder(path.parent)
+        shutil.rmtree(new, ignore_errors=True)
+    else:
+        # Not called a leftover: if we are killed in between, it is all that there is.
+        old = new.with_suffix(_OLD)
+        path.replace(old)
+        try:
+            new.replace(path)
+        except OSError:
+            old.replace(path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _settle(path: Path) -> None:
+    """Take back the old folder of a writer that was killed in ``_swap``, or remove it."""
+    form = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}{re.escape(_OLD)}")
+    for old in path.parent.iterdir():
+        if form.fullmatch(old.name) and path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        elif form.fullmatch(old.name):
+            old.replace(path)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders change their names at one instant; False where the system cannot."""
     try:
-        new.replace(path)
-    except OSError:
-        old.replace(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # only Linux has it
+        return False
+    here, both = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    return bool(call(here, os.fsencode(one), here, os.fsencode(other), both) == 0)
 
 
 def write_json(path: Path, content: Any) -> None:  # noqa: ANN401

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 from itertools import count
 
 import numpy as np
@@ -143,6 +144,48 @@ def test_an_index_is_replaced_and_nothing_is_left_over(place, tmp_path):
         assert len(RunSearch(place / "run", tmp_path / "index").index) == kept
         assert len(list((tmp_path / "index").glob("beside-*"))) == 3
         assert len(list((tmp_path / "index").glob("part-*"))) == 1
+
+
+def test_what_a_killed_writer_left_in_the_index_is_removed(place, tmp_path):
+    (tmp_path / ".beside-0123456789abcdef-text-bytes.npy.ab12cd_9.part").write_bytes(b"half")
+    index_run(place / "vectors", str(place / "x.npy"), out=tmp_path)
+    assert not list(tmp_path.glob(".beside*"))
+
+
+def _told(**changes):
+    def change(index):
+        facts = json.loads((index / "index.json").read_text())
+        write_json(index / "index.json", {**facts, "about": {**facts["about"], **changes}})
+
+    return change
+
+
+def _labels(labels):
+    def change(index):
+        (path,) = index.glob("beside-*-labels.npy")
+        np.save(path, labels)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_told(files=["a"]), "does not say what lies beside the index; build it again"),
+        (_told(files={"labels": 3}), "does not say what lies beside the index"),
+        (_told(class_names="abc"), "does not say what lies beside the index"),
+        (_told(class_names=[1]), "does not say what lies beside the index"),
+        (_labels(np.array(3)), r"cannot be read \(it holds int64 \(\)\); build the index again"),
+        (_labels(np.ones(240)), r"cannot be read \(it holds float64 \(240,\)\)"),
+        (_labels(np.full(240, 9)), "the label 9 of 4; build it again"),
+        (_labels(np.full(240, -1)), "the label -1 of 4; build it again"),
+    ],
+)
+def test_what_is_damaged_beside_an_index_is_said(place, tmp_path, damage, said):
+    shutil.copytree(place / "run" / "index", tmp_path / "index")
+    damage(tmp_path / "index")
+    with pytest.raises(ValueError, match=said):
+        search_run(place / "run", TEXTS[5], index=tmp_path / "index")
 
 
 def test_an_index_that_cannot_be_written_leaves_the_old_one(place, tmp_path, monkeypatch):

@@ -12,10 +12,12 @@ import argparse
 import hashlib
 import json
 import os
+import random
 import sys
 import tempfile
 import time
 from datetime import date
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -24,6 +26,8 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
 
 STATE = ROOT / ".faults" / "state.json"
 PAGE = ROOT / "docs" / "reliability.md"
+# Servers that are killed at some moment: they make no operation on a file.
+N_SERVERS = 40
 CORPUS = Path(__file__).parent / "corpus"
 GOALS = {"kills": 500, "pairs": 100, "disks": 60, "files": 10_000, "strings": 1_000}
 
@@ -89,7 +93,7 @@ def _digest_of_sources():
 def kills(suite, folder):
     """At each operation of each command on a file, then at moments that chance chooses."""
     from faults.commands import COMMANDS, Workplace
-    from faults.kills import killed_after, killed_at, n_operations
+    from faults.kills import killed_after, killed_at, killed_server, n_operations
 
     workplace = Workplace(folder)
     cases = [
@@ -98,10 +102,13 @@ def kills(suite, folder):
         for number in range(1, n_operations(workplace, name) + 1)
     ]
     suite.state["operations"] = len(cases)
+    cases += [("serve", number) for number in range(N_SERVERS)]
+    random.Random(0).shuffle(cases)  # so that a part of them is of all commands
     for number in suite.numbers:
         if number < len(cases):
             name, operation = cases[number]
-            suite.note(name, killed_at(workplace, name, operation))
+            kill = killed_server if name == "serve" else partial(killed_at, name=name)
+            suite.note(name, kill(workplace, number=operation))
         else:
             name = list(COMMANDS)[number % len(COMMANDS)]
             suite.note(name, killed_after(workplace, name, number))
@@ -148,13 +155,15 @@ def files(suite, folder):
     per_turn = 50
     while suite.state["next"] < suite.goal:
         turn = suite.state["next"] // per_turn
-        name, first = names[turn % len(names)], turn // len(names) * per_turn
+        n_before = suite.state["next"] % per_turn  # of a turn that was interrupted
+        name, first = names[turn % len(names)], turn // len(names) * per_turn + n_before
+        n_left = per_turn - n_before
         link, other = context.Pipe()
-        process = context.Process(target=_read_damaged, args=(other, name, first, per_turn))
+        process = context.Process(target=_read_damaged, args=(other, name, first, n_left))
         process.start()
         other.close()
         n_done = 0
-        while n_done < per_turn:
+        while n_done < n_left:
             try:
                 outcome = (
                     link.recv() if link.poll(60 if n_done else 600) else "no answer for a minute"
@@ -171,7 +180,7 @@ def files(suite, folder):
             n_done += 1
             if outcome.startswith(("no answer", "the process")):
                 process.kill()
-                suite.state["next"] += per_turn - n_done  # the turn is given up
+                suite.state["next"] += n_left - n_done  # the turn is given up
                 break
         process.join(60)
 
@@ -282,10 +291,11 @@ they were on the day that stands beside them.
 
 def _beside(name, state):
     if name == "kills":
-        n, n_done = state["operations"], state["next"]
-        if n_done < n:
-            return f"at {n_done} of the {n} operations on files"
-        return f"at each of the {n} operations on files, and at {n_done - n} random moments"
+        n, n_random = state["operations"], state["next"] - state["operations"] - N_SERVERS
+        if n_random < 0:
+            n_served = sum(state["counts"].get("serve", {}).values())
+            return f"at {state['next'] - n_served} of the {n} operations on files, drawn by chance"
+        return f"at each of the {n} operations on files, and at {n_random} random moments"
     if name == "files":
         outcomes = state.get("outcomes", {})
         return f"{outcomes.get('read', 0):,} read, {outcomes.get('refused', 0):,} refused"

@@ -12,7 +12,7 @@ from faults.commands import COMMANDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
-QUICK = ("fit", "embed", "curate")
+QUICK = ("embed", "import-checkpoint")
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in QUICK]
 
 
@@ -23,6 +23,12 @@ def test_a_command_that_is_killed_at_a_file_ends_the_same_the_next_time(workplac
     assert n >= 5
     assert kills.killed_at(workplace, name, n // 2) == ""
     assert kills.killed_at(workplace, name, n) == ""
+
+
+@pytest.mark.slow
+def test_a_killed_server_answers_the_same_again(workplace):
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed; it is in the dev extra")
+    assert kills.killed_server(workplace, 0) == ""
 
 
 def test_a_kill_that_loses_something_is_noticed(workplace, monkeypatch):

@@ -192,8 +192,14 @@ def test_a_run_folder_that_commands_take(small, checkpoint, tmp_path):
     assert run.settings["loss"] == {"name": "info_nce", "temperature": 0.2}
     assert run.settings["checkpoint"] == {"name": checkpoint.name, "digest": imported.digest}
     assert imported.encoder.settings.backbone.stem == "authors"
-    with pytest.raises(FileExistsError, match="holds a run already"):
+    whole = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(FileExistsError, match="holds a run with other settings"):
+        import_checkpoint(checkpoint, out, nonnegative="identity")
+    for left in ([], ["config.json"], ["config.json", "model.safetensors"]):  # by a kill
+        for name in left:
+            (out / name).unlink()
         import_checkpoint(checkpoint, out)
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == whole
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ from nonneg.head.projector import ProjectorSettings
 from nonneg.interchange.restricted_reader import check_tensors, read_restricted
 from nonneg.io import digest_of_file, read_json
 from nonneg.settings import nearest
-from nonneg.training.run_folder import IMPORT, RUN_FILE, RunFolder, locked
+from nonneg.training.run_folder import IMPORT, RunFolder, locked
 
 # What solo-learn writes beside a checkpoint.
 SETTINGS_FILE = "args.json"
@@ -97,12 +97,13 @@ def import_checkpoint(
 
     Args:
         path: The checkpoint.
-        out: The run folder; must be new or empty.
+        out: The run folder; new, empty, or with what an earlier import of the same has left.
         chosen: The other arguments of :func:`imported_encoder`.
+
+    Raises:
+        FileExistsError: ``out`` holds something else.
     """
     folder = RunFolder(out)
-    if (folder.path / RUN_FILE).exists():
-        raise FileExistsError(f"{out} holds a run already; choose another folder")
     folder.check_free()
     found = imported_encoder(path, **chosen)
     settings = {
@@ -113,11 +114,13 @@ def import_checkpoint(
         "seed": found.seed,
     }
     with locked(folder.path):
-        folder.claim(settings, resume=False)
+        folder.claim(settings, resume=True)
+        if folder.is_finished:
+            return found
         try:
             found.encoder.save(folder.path)
         except BaseException:
-            for file in folder.path.glob("[!.]*"):  # it was empty
+            for file in folder.path.glob("[!.]*"):  # there was nothing else in it
                 file.unlink()
             raise
     return found

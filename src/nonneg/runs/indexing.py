@@ -15,7 +15,7 @@ from nonneg.data.dataset import Data
 from nonneg.data.text_records import MissingColumnError
 from nonneg.data.text_table import has_columns, is_table, read_table
 from nonneg.data.vectors import parquet_file
-from nonneg.io import read_json, replaced
+from nonneg.io import clear_leftovers, read_json, replaced
 from nonneg.runs.embedding import run_features
 from nonneg.runs.record import model_digest
 from nonneg.search.ranking import idf_weights
@@ -25,6 +25,8 @@ from nonneg.training.run_folder import locked
 # Where the index of a run lies, unless a place is named.
 INDEX_FOLDER = "index"
 _TEXT_ENDS, _TEXT_BYTES = "text-ends", "text-bytes"
+# What each array beside an index is made of, as NumPy calls it.
+_KINDS = {"labels": "iu", _TEXT_ENDS: "iu", _TEXT_BYTES: "u", "ids": "U"}
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,22 @@ class Beside:
     def of(cls, folder: Path, about: dict[str, Any]) -> Self:
         """Mapped from the files that the index names."""
         arrays: dict[str, Any] = {}
-        for key, name in about["files"].items():
+        files, class_names = about.get("files"), about.get("class_names")
+        if (
+            not isinstance(files, dict)
+            or not isinstance(class_names, list)
+            or not all(isinstance(name, str) for name in (*files.values(), *class_names))
+        ):
+            raise ValueError(
+                f"{folder / INDEX_FILE} does not say what lies beside the index; build it again "
+                "with nonneg index"
+            )
+        for key, name in files.items():
             path = folder / Path(name).name
             try:
                 arrays[key] = npy_array(path, mapped=True)
+                if arrays[key].ndim != 1 or arrays[key].dtype.kind not in _KINDS.get(key, "U"):
+                    raise ValueError(f"it holds {arrays[key].dtype} {arrays[key].shape}")
             except (OSError, ValueError) as error:
                 raise ValueError(
                     f"{path} cannot be read ({error}); build the index again with nonneg index"
@@ -126,7 +140,7 @@ class Beside:
             arrays.get(_TEXT_ENDS),
             arrays.get(_TEXT_BYTES),
             arrays.get("labels"),
-            tuple(about["class_names"]),
+            tuple(class_names),
         )
 
     def number(self, name: int | str) -> int | None:
@@ -150,6 +164,11 @@ class Beside:
         if self.labels is None or number is None or number >= len(self.labels):
             return None
         label = int(self.labels[number])
+        if self.class_names and not 0 <= label < len(self.class_names):
+            raise ValueError(
+                f"the index gives sample {number} the label {label} of {len(self.class_names)}; "
+                "build it again with nonneg index"
+            )
         return self.class_names[label] if self.class_names else str(label)
 
     def ids_of_label(self, folder: Path, label: str) -> NDArray[Any]:
@@ -204,6 +223,7 @@ def _sweep(out: Path) -> None:
     """Remove what belongs to no index: to one that was replaced, or that could not be written."""
     facts = read_json(out / INDEX_FILE) if (out / INDEX_FILE).is_file() else {}
     kept = facts.get("about", {}).get("files", {}).values()
+    clear_leftovers(out)  # their names are drawn, so that no writer has them again
     for path in out.glob(f"{BESIDE}*"):
         if path.name not in kept:
             path.unlink(missing_ok=True)

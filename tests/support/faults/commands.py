@@ -9,10 +9,17 @@ import shutil
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import torch
 from forking import Forked
+from parquet_parts import write_parts
+from word_sums import KINDS, TEXTS, write_model
+
+from nonneg.backbones import ResNet
+from nonneg.head.projector import ProjectorSettings, projector
 
 TRAIN = [
     part
@@ -41,6 +48,9 @@ FIT = [
     )
     for part in ("--set", assignment)
 ]
+READ = ["--text", "text", "--label", "kind"]
+IMPORT = ["--pixels", "none", "--nonnegative", "relu"]
+ARROW = "pyarrow"
 PROPERTIES = ["--only", "properties", "--set", "n_permutations=2"]
 
 
@@ -52,13 +62,20 @@ class Command:
         arguments: Of ``nonneg``, with paths within the prepared folder.
         writes: What it writes, file or folder.
         again: What is added when it is run again after a kill.
-        before: A command whose result is there before: what a kill must not lose.
+        before: Commands whose results are there before: what a kill must not lose.
+        package: That it needs besides the core.
     """
 
     arguments: tuple[str, ...]
     writes: str
     again: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+    before: tuple[tuple[str, ...], ...] = ()
+    package: str = "nonneg"
+
+
+def _to(target, data="x.npy"):
+    """The export of points to an engine."""
+    return ("export", "fitted", data, "--to", target, "--out", "points")
 
 
 COMMANDS = {
@@ -67,30 +84,73 @@ COMMANDS = {
     "evaluate": Command(
         ("evaluate", "fitted", *PROPERTIES),
         "fitted",
-        before=("evaluate", "fitted", "--only", "probe", "--set", "n_permutations=2"),
+        before=(("evaluate", "fitted", "--only", "probe", "--set", "n_permutations=2"),),
     ),
     "embed": Command(
         ("embed", "fitted", "x.npy", "--out", "z.npz"),
         "z.npz",
-        before=("embed", "fitted", "few.npy", "--out", "z.npz"),
+        before=(("embed", "fitted", "few.npy", "--out", "z.npz"),),
     ),
     "report": Command(
         ("report", "features.npz", "--out", "atlas.html"),
         "atlas.html",
-        before=("report", "few.npz", "--out", "atlas.html"),
+        before=(("report", "few.npz", "--out", "atlas.html"),),
     ),
     "curate": Command(
         ("curate", "fitted", "changes.json"),
         "fitted",
-        before=("curate", "fitted", "earlier.json"),
+        before=(("curate", "fitted", "earlier.json"),),
+    ),
+    "fit of texts": Command(
+        ("fit", "texts.csv", *READ, "--encoder", "model", *FIT, "--out", "runs/new"), "runs"
+    ),
+    "fit of many files": Command(
+        ("fit", "parts", *FIT, "--out", "runs/new"), "runs", (), (), ARROW
+    ),
+    "embed many files": Command(
+        ("embed", "fitted", "parts", "--out", "z"),
+        "z",
+        before=(("embed", "fitted", "parts", "--out", "z", "--shard", "1/3"),),
+        package=ARROW,
+    ),
+    "embed a shard": Command(
+        ("embed", "fitted", "parts", "--out", "z", "--shard", "2/3"),
+        "z",
+        before=(("embed", "fitted", "parts", "--out", "z", "--shard", "1/3"),),
+        package=ARROW,
+    ),
+    "index": Command(
+        ("index", "fitted", "x.npy", "--idf"), "fitted", before=(("index", "fitted", "few.npy"),)
+    ),
+    "index of texts": Command(
+        ("index", "read", "texts.csv", "--out", "lists"),
+        "lists",
+        before=(
+            ("fit", "fewer.csv", *READ, "--encoder", "model", "--no-page", *FIT, "--out", "read"),
+            ("index", "read", "fewer.csv", "--out", "lists"),
+        ),
+    ),
+    **{
+        f"export to {target}": Command(_to(target), "points", before=(_to(target, "few.npy"),))
+        for target in ("qdrant", "elasticsearch", "opensearch", "jsonl")
+    },
+    "import-checkpoint": Command(("import-checkpoint", "a.ckpt", *IMPORT, "--out", "new"), "new"),
+    "export to onnx": Command(
+        ("export", "fitted", "--to", "onnx", "--out", "new.onnx"), "new.onnx", package="onnx"
     ),
 }
 
+# Those whose packages are installed: the tests of each package say where it is missing.
+COMMANDS = {name: command for name, command in COMMANDS.items() if find_spec(command.package)}
+
 # The command line in a forked process, in a folder, after what ``prepare`` is.
 _RUN = """
-import os, sys
+import operator, os, sys
+from types import SimpleNamespace
+from word_sums import installed
 folder, *arguments = sys.argv[1:]
 os.chdir(folder)
+installed(SimpleNamespace(setitem=operator.setitem))
 sys.argv = ["nonneg", *arguments]
 {prepare}
 from nonneg.cli import main
@@ -121,9 +181,30 @@ def prepared(folder):
     np.savez(folder / "few.npz", features=Z[::4])
     (folder / "changes.json").write_text(json.dumps({"rename": {"3": "tea"}, "hide": [1]}))
     (folder / "earlier.json").write_text(json.dumps({"rename": {"2": "ale"}}))
+    write_model(folder / "model")
+    rows = [f"{text},{kind}\n" for text, kind in zip(TEXTS, KINDS, strict=True)]
+    for name, some in (("texts.csv", rows), ("fewer.csv", rows[::3])):
+        (folder / name).write_text("text,kind\n" + "".join(some))
+    if find_spec(ARROW):
+        write_parts(folder / "parts", X.astype(np.float32), [40, 90])
+    torch.save({"state_dict": solo_weights()}, folder / "a.ckpt")
     ended = ran(folder, ["fit", "x.npy", "--labels", "y.npy", *FIT, "--out", "fitted"])
     assert ended.returncode == 0, ended.stderr
     return folder
+
+
+def solo_weights():
+    """The weights of a small network as solo-learn keeps them."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        backbone = ResNet("resnet10", in_channels=1, width=4, stem="authors")
+        head = projector(32, ProjectorSettings(hidden=(24,), n_features=16, norm="none"))
+    theirs = {"0": "0", "3": "2"}  # they have no place for a norm
+    weights = {f"backbone.{name}": tensor for name, tensor in backbone.state_dict().items()}
+    for name, tensor in head.state_dict().items():
+        number, _, kind = name.partition(".")
+        weights[f"projector.{theirs[number]}.{kind}"] = tensor
+    return weights
 
 
 class Workplace:
@@ -139,8 +220,8 @@ class Workplace:
         if name not in self._before:
             place = self.folder / f"before-{name}"
             shutil.copytree(self._start, place)
-            if COMMANDS[name].before:
-                ended = ran(place, COMMANDS[name].before)
+            for command in COMMANDS[name].before:
+                ended = ran(place, command)
                 assert ended.returncode == 0, ended.stderr
             self._before[name] = place
         self._n += 1
@@ -169,6 +250,12 @@ _TIMINGS = re.compile(
 )
 
 
+# Names that differ each time: they count, are drawn, or are digests of where and when files lie.
+_NAMES = re.compile(
+    r"part-[0-9]+(?=[/\"])|(?<=beside-)[0-9a-f]{16}(?=-)|(?<=drawn-rows/)[0-9a-f]{32}"
+)
+
+
 def contents(folder):
     """The digest of each file below a folder, without how long things took; no locks."""
     found = {}
@@ -179,5 +266,8 @@ def contents(folder):
                 with suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(content)) as archive:
                     content = b"".join(archive.read(name) for name in archive.namelist())
             content = _TIMINGS.sub(b"", content).replace(os.fsencode(Path(folder).resolve()), b".")
-            found[path.relative_to(folder).as_posix()] = hashlib.sha256(content).hexdigest()
+            name = path.relative_to(folder).as_posix()
+            if path.name in ("index.json", "run.json"):
+                content = _NAMES.sub("…", content.decode()).encode()
+            found[_NAMES.sub("…", name)] = hashlib.sha256(content).hexdigest()
     return found

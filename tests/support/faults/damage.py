@@ -28,6 +28,7 @@ from safetensors.torch import save as safetensors_bytes
 from scipy import sparse
 
 import nonneg
+from faults.folders import FOLDERS
 from nonneg.backbones import BackboneSettings
 from nonneg.data import read_array, read_features
 from nonneg.data.folder import FORMATS, Photo, aspect_ratio
@@ -384,6 +385,7 @@ READERS = {
         form: Reader(_file(lambda form=form: _image(form)), f"x{endings[0]}", _photo)
         for form, endings in FORMATS.items()
     },
+    **{name: Reader(*parts) for name, parts in FOLDERS.items()},
 }  # fmt: skip
 
 _TOKENS = (

@@ -1,9 +1,16 @@
 """SIGKILL at every operation on a file that a command makes, and at random moments."""
 
+import json
 import random
 import shutil
 import signal
 import time
+from contextlib import suppress
+from http.client import HTTPException
+from threading import Thread
+from urllib.request import Request, urlopen
+
+from forking import Forked
 
 from faults.commands import COMMANDS, contents, ran, started
 
@@ -112,3 +119,62 @@ def _lost(before, expected, found):
         for file, digest in before.items()
         if found.get(file) not in (digest, expected.get(file))
     )
+
+
+_SERVER = """
+import sys
+sys.modules["numba"] = None  # compiling takes longer than all else
+from nonneg.serve import serve_run
+serve_run(
+    f"{sys.argv[1]}/fitted", index=f"{sys.argv[1]}/fitted/index", port=0,
+    ready=lambda address, service: parent.send(address),
+)
+"""
+_ASKED = {
+    "search": {"vectors": [[1, 0, 0, 0], [0, 1, 0.5, 0]], "k": 5},
+    "embed_sparse": {"inputs": [[1, 0, 0, 0], [0, 1, 0.5, 0]]},
+}
+
+
+def killed_server(workplace, number):
+    """Kill a server while it answers and start it again; gives what is wrong then."""
+    place = workplace.copy("index")
+    before = contents(place)
+    first, second = _answers_of_killed(place, number), _answers_of_killed(place, number)
+    if first != second:
+        return f"serve answers otherwise ({place})"
+    if contents(place) != before:
+        return f"serve has changed files ({place})"
+    shutil.rmtree(place)
+    return ""
+
+
+def _answers_of_killed(place, number):
+    server = Forked(_SERVER, place)
+    try:
+        address = server.said()
+        assert address, server.end().stderr
+        answers = {route: _asked(address, route) for route in _ASKED}
+        askers = [Thread(target=_asked_until_it_dies, args=(address,)) for _ in range(3)]
+        assert answers["search"]["hits"][0], answers
+        for asker in askers:
+            asker.start()
+        time.sleep(random.Random(f"serve {number}").uniform(0, 0.2))
+    finally:
+        server.kill()
+    for asker in askers:
+        asker.join()
+    return answers
+
+
+def _asked_until_it_dies(address):
+    with suppress(OSError, HTTPException, ValueError):
+        while True:
+            _asked(address, "search")
+
+
+def _asked(address, route):
+    body = json.dumps(_ASKED[route]).encode()
+    request = Request(address + route, body, {"Content-Type": "application/json"})
+    with urlopen(request, timeout=30) as answer:
+        return json.load(answer)
