@@ -11,7 +11,7 @@ from parquet_parts import N_COLUMNS, fitted, table, vectors
 from scipy import sparse
 
 import nonneg
-from nonneg.interchange.arrow import ArrowFeatures, arrow_rows, features_of_arrow
+from nonneg.interchange.arrow import ArrowFeatures, arrow_rows, arrow_schema, features_of_arrow
 from nonneg.runs import arrow_features
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is absent")
@@ -62,6 +62,21 @@ def test_rows_come_back_from_arrow_also_from_a_part_of_a_table():
     np.testing.assert_array_equal(features.toarray(), dense[2:7])
     parts = pa.Table.from_batches([batch.slice(0, 4), batch.slice(4)])
     np.testing.assert_array_equal(features_of_arrow(parts, 7)[1].toarray(), dense)
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "said"),
+    [
+        ([[0, 7]], [[1.0, 2.0]], "indices go from 0 to 7, but there are 7 features"),
+        ([[-1]], [[1.0]], "indices go from -1 to -1"),
+        ([[0, 1], [2]], [[1.0], [2.0, 3.0]], "indices and values of some row differ in number"),
+    ],
+)
+def test_damaged_features_are_refused(indices, values, said):
+    columns = {"id": list(range(len(indices))), "indices": indices, "values": values}
+    table = pa.table(columns, schema=arrow_schema())
+    with pytest.raises(ValueError, match=said):
+        features_of_arrow(table, 7)
 
 
 def as_lists(kind):

@@ -214,11 +214,21 @@ def features_of_arrow(data: Any, n_features: int) -> tuple[NDArray[Any], sparse.
     Args:
         data: Of ``pyarrow``, as :class:`ArrowFeatures` makes it.
         n_features: How many there are, on or not.
+
+    Raises:
+        ValueError: There is an index of no such feature, or indices and values differ in number.
     """
     ids, indices, values = _one_batch(data, [ID, INDICES, VALUES]).columns
     # Offsets of a part of a larger array begin within it.
-    starts = indices.offsets.to_numpy()
+    starts, of_values = (column.offsets.to_numpy() for column in (indices, values))
     parts = (values.flatten().to_numpy(), indices.flatten().to_numpy(), starts - starts[0])
+    if not np.array_equal(parts[2], of_values - of_values[0]):
+        raise ValueError("indices and values of some row differ in number; write the table again")
+    if len(parts[1]) and not 0 <= parts[1].min() <= parts[1].max() < n_features:
+        raise ValueError(
+            f"indices go from {parts[1].min()} to {parts[1].max()}, but there are {n_features} "
+            "features; give the number of the run that wrote them"
+        )
     features = sparse.csr_array(parts, shape=(len(ids), n_features))
     return ids.to_numpy(zero_copy_only=False), features
 
