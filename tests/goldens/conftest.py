@@ -216,7 +216,9 @@ def _command(*arguments, cwd="."):
 def _atlas(path):
     """What the page of an atlas holds, with its packed arrays and images as arrays."""
     text = Path(path).read_text(encoding="utf-8")
-    return _unpacked(json.loads(re.search(r'id="content">(.*?)</script>', text, re.DOTALL)[1]))
+    page = json.loads(re.search(r'id="content">(.*?)</script>', text, re.DOTALL)[1])
+    assert re.fullmatch("[0-9a-f]{16}", page.pop("key"))  # of last digits, which machines differ in
+    return _unpacked(page)
 
 
 def _unpacked(value):
