@@ -92,7 +92,7 @@ def test_few_samples_of_large_stable_groups_get_features_of_groups():
     assert large.n_components < fine.n_components
     assert large.temperature > fine.temperature
     assert large.topic_strength > fine.topic_strength == 0
-    assert large.max_active == fine.max_active == 8
+    assert large.max_active == 8 < fine.max_active == 16
     many, tight = ((4000, 0.3, "balanced"), (1500, 0.7, "balanced"))
     for given in (many, tight):
         assert chosen_sizes(*given, stability=0.95) == chosen_sizes(*given)

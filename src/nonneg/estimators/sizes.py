@@ -60,7 +60,7 @@ class Sizes(NamedTuple):
 # are on at the beginning, and topics; strength of topics; whitening; rate and steps.
 _CHOSEN: dict[str, tuple[float, float, float, int, int, int, float, float, float, int]] = {
     "loose": (0.07, 0.05, 0.0, 16, 20, 6, 0.6, 0.5, 0.33, 80),
-    "few": (0.17, 0.06, 0.0, 8, 16, 2, 0.0, 0.25, 1.0, 80),
+    "few": (0.12, 0.06, 0.0, 16, 20, 2, 0.0, 0.5, 1.0, 80),
     "grouped": (0.19, 0.08, 1.0, 8, 16, 4, 0.5, 0.0, 1.0, 150),
     "tight": (0.19, 0.08, 0.7, 10, 28, 4, 0.5, 0.0, 1.0, 150),
     "concepts": (0.23, 0.10, 1.0, 8, 16, 4, 0.5, 0.0, 1.0, 150),
