@@ -69,7 +69,8 @@ def create_app(
     _add_features(api, service)
     _add_state(api, service, guard)
     _add_errors(api, library)
-    pages = {"/": front_page(service), "/docs": reference_page(api.openapi())}
+    reference = reference_page(api.openapi(), reads_texts=service.reads_texts)
+    pages = {"/": front_page(service), "/docs": reference}
     for path, page in pages.items():
         _add_page(api, path, page)
     return guard
