@@ -66,6 +66,14 @@ class TestSearch:
         np.testing.assert_array_equal(hits.ids, numbers)
         np.testing.assert_allclose(hits.cosines, cosines, atol=1e-6)
 
+    def test_what_is_hardly_active_counts_too(self):
+        rows = np.array([[1, 0, 0], [1, 8e-6, 7e-6], [1e-3, 9e-9, 1]], dtype=np.float32)
+        query = np.array([[0.1, 0.7, 0.7]], dtype=np.float32)
+        hits = SparseIndex.of(rows).search(query, 3)
+        best = -np.sort(-cosines_by_loops(query, rows), axis=1)
+        np.testing.assert_allclose(hits.cosines, best, atol=1e-7)
+        assert hits.ids.tolist() == [[2, 1, 0]]
+
     def test_sixteen_bits_are_near(self):
         index = SparseIndex.of(ROWS, dtype="float16")
         hits = index.search(QUERIES, 10)

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from nonneg.data.arrays import npy_array
 from nonneg.io import replaced
-from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import Features
 from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.rows import unit_rows
@@ -59,6 +58,7 @@ class Postings(NamedTuple):
         squares = sparse.csr_array(((codes / CODES) ** 2, rows.indices, rows.indptr), rows.shape)
         lengths = np.sqrt(squares.sum(axis=1))
         kept = sparse.csr_array((codes.astype(np.uint16), rows.indices, rows.indptr), rows.shape)
+        kept.eliminate_zeros()
         factors = 1 / np.where(lengths > 0, lengths, 1)
         return cls._of_values(kept, factors.astype(np.float32))
 
@@ -217,13 +217,15 @@ def n_blocks(n_samples: int) -> int:
 
 
 def unit_parts(features: Features) -> Iterator[sparse.csr_array]:
-    """The rows scaled to length 1, without what is not active, some at a time."""
+    """The rows scaled to length 1, some at a time.
+
+    All that is above zero counts: without what is hardly active, cosines would be off by 1e-6.
+    """
     source = features.source
     if isinstance(source, Tensor) or source.dtype != np.float32:
         for _, tile in features.tiles():
             unit = unit_rows(tile)
-            on = unit.where(unit > ACTIVE_THRESHOLD, 0).float()
-            yield sparse.csr_array(on.cpu().numpy())
+            yield sparse.csr_array(unit.float().cpu().numpy())
         return
     # Squares of float32 neither vanish nor overflow in float64.
     for start in range(0, features.n_samples, BLOCK):
@@ -231,7 +233,6 @@ def unit_parts(features: Features) -> Iterator[sparse.csr_array]:
         squares = some.astype(np.float64).power(2).sum(axis=1)
         lengths = np.sqrt(np.where(squares > 0, squares, 1))
         unit = (some.data / np.repeat(lengths, np.diff(some.indptr))).astype(np.float32)
-        unit[unit <= ACTIVE_THRESHOLD] = 0
         part = sparse.csr_array((unit, some.indices, some.indptr), shape=some.shape)
         part.eliminate_zeros()
         yield part
@@ -247,9 +248,8 @@ def _best_by_numba(
     n_queries = queries.shape[0]
     numbers = np.full((n_queries, k), -1, dtype=np.int64)
     cosines = np.zeros((n_queries, k), dtype=np.float32)
-    # Values are off by half a step, or too small to be active: no factor can exceed this.
-    lost = lists.n_features**0.5 * (0.5 / CODES + ACTIVE_THRESHOLD)
-    most = 1 / (1 - lost) + 1e-6 if lists.is_short else 1
+    # Codes are off by half a step at most, so that no factor can exceed this.
+    most = 1 / (1 - lists.n_features**0.5 * 0.5 / CODES) + 1e-6 if lists.is_short else 1
     # Sums in float32 err least where the small ones come first.
     row = np.repeat(np.arange(n_queries), np.diff(queries.indptr))
     order = np.lexsort((queries.data, row))
