@@ -261,6 +261,9 @@ def test_the_reference_shows_every_route_without_a_script(client):
         assert path in page.text
     assert json.loads(client.get("/openapi.json").text)["info"]["title"] == "nonneg"
     assert client.get("/redoc").status_code == 404
+    inputs = api["components"]["schemas"]["EmbedSparse"]["properties"]["inputs"]["anyOf"]
+    (vector,) = (kind for kind in inputs if kind.get("items", {}).get("type") == "number")
+    assert vector["minItems"] == vector["maxItems"] == client.service.model.n_inputs
 
 
 def test_the_examples_of_the_reference_can_be_sent(client, clients):
