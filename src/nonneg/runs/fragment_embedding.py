@@ -142,6 +142,8 @@ def embed_fragments(
     """
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; choose {' or '.join(ENGINES)}")
+    if engine == "ray":
+        _ = _ray()  # said before anything is read or made
     shard = Shard.of_process() if shard is None else shard
     own = _known_text(Path(run)) if text is None and column is None else None
     text = text or own
