@@ -429,7 +429,7 @@ def table(measured: dict[int, dict[str, Any]]) -> str:
             "",
             f"{N_CHANGED:,} rows are added in {times['add']:.0f} ms and removed in "
             f"{times['remove']:.0f} ms; the next search takes {times['search after']:.1f} ms, "
-            f"loading {times['load']:.0f} ms. Cosines are exact to {found['difference']:.0e}.",
+            f"loading {times['load']:.0f} ms. Cosines are exact to {found['difference']:.1e}.",
             "",
             *[f"- {line}" for line in _bars(active, found, dense_bytes)],
         ]
@@ -443,7 +443,7 @@ def _bars(active: int, found: dict[str, Any], dense_bytes: int) -> Iterator[str]
     ours, half = engines["nonneg"], engines.get("nonneg, float16", Timed(why_not="left out"))
     faiss = engines.get("faiss, flat", Timed(why_not="left out"))
     product = engines.get("torch", Timed(why_not="left out"))
-    yield _bar("cosines exact to 1e-6", found["difference"], found["difference"] <= 1e-6, ".0e")
+    yield _bar("cosines exact to 1e-6", found["difference"], found["difference"] <= 1e-6, ".1e")
     if not half.why_not and half.recall is not None:
         yield _bar("float16: recall@10 ≥ 0.999", half.recall, half.recall >= 0.999, ".4f")
     if not faiss.why_not:

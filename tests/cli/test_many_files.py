@@ -99,6 +99,17 @@ def test_texts_of_many_files(nonneg, tmp_path, monkeypatch):
     X[3] = 0
     np.testing.assert_allclose(Z.toarray(), ncl.transform(X), rtol=1e-4, atol=1e-5)
     assert not Z[[3]].nnz
+    (tmp_path / "vectors").mkdir()
+    pq.write_table(pa.table({"vector": list(X)}), tmp_path / "vectors" / "0.parquet")
+    ended = nonneg("embed", "runs/texts", "vectors", "--out", "new", cwd=tmp_path)
+    said = "has no column 'body' for --text; it has: vector; name it with --text, or that of "
+    assert f"{said}vectors with --column" in ended.stderr
+    assert not (tmp_path / "new").exists()
+    given = ["vectors", "--column", "vector", "--out", "of-vectors"]
+    ended = nonneg("embed", "runs/texts", *given, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    _, again = features_of_arrow(pq.read_table(tmp_path / "of-vectors"), Z.shape[1])
+    np.testing.assert_allclose(again.toarray(), Z.toarray(), rtol=1e-4, atol=1e-5)
     (tmp_path / "model" / "weights.bin").write_bytes(b"other")
     ended = nonneg("embed", "runs/texts", "in", "--out", "new", cwd=tmp_path)
     assert "is not the model that embedded the texts" in ended.stderr

@@ -43,6 +43,7 @@ def place(nonneg, tmp_path_factory):
         ended = nonneg("index", "run", "reviews.csv", "--id", "id", cwd=folder)
         assert ended.returncode == 0, ended.stderr
         assert f"{len(TEXTS)} samples × " in ended.stdout
+        assert " kB: run/index" in ended.stdout  # not 0.0 MB
         assert "next: nonneg search run QUERY" in ended.stdout
         ended = nonneg("index", "vectors", "x.npy", "--out", "near/x", "--half", cwd=folder)
         assert "next: nonneg search vectors QUERY --index near/x" in ended.stdout, ended.stderr

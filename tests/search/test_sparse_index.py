@@ -66,6 +66,14 @@ class TestSearch:
         np.testing.assert_array_equal(hits.ids, numbers)
         np.testing.assert_allclose(hits.cosines, cosines, atol=1e-6)
 
+    def test_what_is_hardly_active_counts_too(self):
+        rows = np.array([[1, 0, 0], [1, 8e-6, 7e-6], [1e-3, 9e-9, 1]], dtype=np.float32)
+        query = np.array([[0.1, 0.7, 0.7]], dtype=np.float32)
+        hits = SparseIndex.of(rows).search(query, 3)
+        best = -np.sort(-cosines_by_loops(query, rows), axis=1)
+        np.testing.assert_allclose(hits.cosines, best, atol=1e-7)
+        assert hits.ids.tolist() == [[2, 1, 0]]
+
     def test_sixteen_bits_are_near(self):
         index = SparseIndex.of(ROWS, dtype="float16")
         hits = index.search(QUERIES, 10)
@@ -78,11 +86,33 @@ class TestSearch:
         rows = rows[rows.any(axis=1)]
         index = SparseIndex.of(rows, dtype="float16")
         cosines = index.search(rows, 1).cosines[:, 0]
-        np.testing.assert_allclose(cosines, 1, atol=6e-6)
-        # Near 1 the ten nearest of crowded samples are told apart, where even steps tie them.
+        np.testing.assert_allclose(cosines, 1, atol=5e-7)
+        # The ten nearest of crowded samples are told apart, where even steps alone tie them.
         crowded = np.stack([np.ones(400), np.linspace(0.001, 0.02, 400)], axis=1)
         found = SparseIndex.of(crowded, dtype="float16").search([[1.0, 0.0]], 10)
         assert found.ids.tolist() == [list(range(10))]
+
+    def test_sixteen_bits_are_as_they_were_after_samples_come_and_go(self, tmp_path):
+        index = SparseIndex.of(ROWS, dtype="float16")
+        before = index.search(QUERIES, 300)
+        index.add(ROWS[:9]).remove(np.arange(300, 309)).save(tmp_path / "index")
+        assert len(index._parts) == 1
+        for again in (index, SparseIndex.load(tmp_path / "index")):
+            after = again.search(QUERIES, 300)
+            np.testing.assert_array_equal(after.ids, before.ids)
+            np.testing.assert_array_equal(after.cosines, before.cosines)
+
+    def test_sixteen_bits_find_the_same_whatever_k(self):
+        """A score is compared before its row's factor is known; none may be passed over."""
+        rng = np.random.default_rng(5)
+        near = 1 + 1e-4 * rng.standard_normal((3000, 6))  # all within a rounding of each other
+        index = SparseIndex.of(near.astype(np.float32), dtype="float16")
+        query = np.ones((1, 6), dtype=np.float32)
+        whole = index.search(query, 3000)
+        for k in (1, 7, 200):
+            some = index.search(query, k)
+            np.testing.assert_array_equal(some.ids, whole.ids[:, :k])
+            np.testing.assert_array_equal(some.cosines, whole.cosines[:, :k])
 
     def test_the_length_of_rows_does_not_matter(self):
         long = 1e20 * np.random.default_rng(0).uniform(1e-3, 1, (300, 1)).astype(np.float32)
@@ -269,9 +299,9 @@ class TestRefusals:
         np.save(path, np.full_like(np.load(path), 65535))
         assert (SparseIndex.load(tmp_path / "i").search(QUERIES).ids < 300).all()
 
-    @pytest.mark.parametrize("name", ["starts", "places", "values", "ids"])
+    @pytest.mark.parametrize("name", ["starts", "places", "values", "factors", "ids"])
     def test_damaged_files(self, tmp_path, name):
-        SparseIndex.of(ROWS).save(tmp_path / "i")
+        SparseIndex.of(ROWS, dtype="float16").save(tmp_path / "i")
         path = next((tmp_path / "i").glob(f"part-*/{name}.npy"))
         np.save(path, np.load(path)[:-1])
         with pytest.raises(ValueError, match="do not fit together"):

@@ -76,4 +76,4 @@ def test_no_request_of_many_makes_the_server_fail(clients, run):
     found = answers(clients(run).app, 2000)
     assert max(found) < 500
     assert sum(found.values()) >= 2000
-    assert found[200] > 300
+    assert found[200] > 150  # of a run without an index all searches are refused

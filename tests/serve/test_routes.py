@@ -1,7 +1,9 @@
 """What the routes answer, next to what the library gives; what they refuse, and how."""
 
 import base64
+import html
 import json
+import re
 
 import numpy as np
 import pytest
@@ -259,3 +261,23 @@ def test_the_reference_shows_every_route_without_a_script(client):
         assert path in page.text
     assert json.loads(client.get("/openapi.json").text)["info"]["title"] == "nonneg"
     assert client.get("/redoc").status_code == 404
+    inputs = api["components"]["schemas"]["EmbedSparse"]["properties"]["inputs"]["anyOf"]
+    (vector,) = (kind for kind in inputs if kind.get("items", {}).get("type") == "number")
+    assert vector["minItems"] == vector["maxItems"] == client.service.model.n_inputs
+
+
+def test_the_examples_of_the_reference_can_be_sent(client, clients):
+    def examples(asked):
+        page = html.unescape(asked.get("/docs").text)
+        assert "list of strings or list of numbers or list of lists of numbers" in page
+        return re.findall(r"curl -s localhost:8080(\S+) .*? -d '(.*?)'</pre>", page)
+
+    found = examples(client)
+    assert [path for path, _ in found] == ["/embed_sparse", "/v1/embeddings", "/search", "/explain"]
+    for path, body in found:
+        assert client.post(path, json=json.loads(body)).status_code == 200, path
+    of_vectors = clients("vectors")
+    for path, body in examples(of_vectors):
+        given = json.loads(body.replace("…", "1, 2, 3, 4"))
+        expected = 404 if path == "/search" else 200  # there is no index
+        assert of_vectors.post(path, json=given).status_code == expected, path

@@ -37,7 +37,7 @@ def index(
         bool, typer.Option("--idf", help="Count features the more, the fewer samples have them.")
     ] = False,
     half: Annotated[
-        bool, typer.Option("--half", help="Keep values in 16 bits: a third less memory.")
+        bool, typer.Option("--half", help="Keep values in 16 bits: a fifth to a third less memory.")
     ] = False,
     split: Annotated[
         str | None, typer.Option(help="Named sets and folders: train or test.")
@@ -91,9 +91,11 @@ def index(
         )
     if written.note is not None:
         console.print(written.note, style="yellow", highlight=False, markup=False, soft_wrap=True)
+    megabytes = written.n_bytes / 1e6
+    size = f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{1000 * megabytes:.0f} kB"
     console.print(
         f"{written.n_samples:,} samples × {written.n_features:,} features, {written.active:.1f} "
-        f"active, {written.n_bytes / 1e6:,.1f} MB: {escape(str(written.out))}",
+        f"active, {size}: {escape(str(written.out))}",
         highlight=False,
         soft_wrap=True,
     )

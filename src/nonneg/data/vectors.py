@@ -72,7 +72,7 @@ def parquet_file(path: str | Path, **options: Any) -> Iterator[Any]:  # noqa: AN
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise ImportError(
-            f"reading {path} needs pyarrow; install it with: pip install pyarrow"
+            f"reading {path} needs pyarrow; install it with: pip install 'nonneg[parquet]'"
         ) from error
     try:
         with parquet.ParquetFile(path, **options) as file:

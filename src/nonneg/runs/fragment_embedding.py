@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nonneg.data.fragments import Fragment, Fragments, Place, find_fragments, is_meant, place_of
+from nonneg.data.text_records import MissingColumnError
 from nonneg.data.vectors import parquet_file
 from nonneg.interchange.arrow import INDICES, ArrowFeatures, arrow_schema
 from nonneg.io import check_folder, replaced
@@ -141,13 +142,22 @@ def embed_fragments(
     """
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; choose {' or '.join(ENGINES)}")
+    if engine == "ray":
+        _ = _ray()  # said before anything is read or made
     shard = Shard.of_process() if shard is None else shard
-    if text is None and column is None:
-        text = _known_text(Path(run))
+    own = _known_text(Path(run)) if text is None and column is None else None
+    text = text or own
     features = arrow_features(run, column=column, text=text, id_column=id_column, encoder=encoder)
     if text is not None:
         _ = RunModel(run, encoder=encoder).text_encoder  # refused here, and not by each worker
-    data = find_fragments(source, features.columns)
+    try:
+        data = find_fragments(source, features.columns)
+    except MissingColumnError as error:
+        if own is None:
+            raise
+        raise ValueError(
+            f"{error}; name it with --text, or that of vectors with --column"
+        ) from None
     place = place_of(out)
     _check_apart(source, data, place)
     told = {"run": model_digest(run), "column": column, "text": text, "id": id_column}

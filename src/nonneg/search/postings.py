@@ -5,7 +5,7 @@ scores of a block stay in the cache. The loops are compiled by numba where it ca
 otherwise PyTorch adds lists up.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
@@ -20,17 +20,15 @@ from torch import Tensor
 
 from nonneg.data.arrays import npy_array
 from nonneg.io import replaced
-from nonneg.metrics.activity import ACTIVE_THRESHOLD
 from nonneg.metrics.inputs import Features
 from nonneg.metrics.results import BoolArray, IntArray
 from nonneg.rows import unit_rows
 
 BLOCK = 1 << 16
-# Values of 16 bits are codes from 0 to 65,535: code t * 65,535 stands for t (2 - t). Near 1, where
-# the nearest of many samples differ least, its steps are as fine as those of float32.
+# A value of 16 bits is a code, a whole number of 65,535ths, times the factor of its row.
 CODES = (1 << 16) - 1
 Values = NDArray[np.float32] | NDArray[np.uint16]
-_FILES = ("starts", "places", "values")
+_FILES = ("starts", "places", "values", "factors")
 Best = tuple[IntArray, NDArray[np.float32]]
 
 
@@ -46,15 +44,37 @@ class Postings(NamedTuple):
     """Rising within a cell ``(n_entries,)``."""
     values: Values
     """Of rows of length 1 ``(n_entries,)``: float32, or codes of 16 bits."""
+    factors: NDArray[np.float32]
+    """Of rows in codes, such that they stay of length 1 ``(n_samples,)``; else none ``(0,)``."""
     n_samples: int
 
     @classmethod
     def of(cls, rows: sparse.csr_array, *, is_short: bool = False) -> Self:
         """The lists of rows of length 1 ``(n, d)``, with values of 16 bits or of 32."""
-        values = _codes(rows) if is_short else rows.data.astype(np.float32)
-        columns = sparse.csc_array(
-            sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-        )
+        if not is_short:
+            return cls._of_values(rows.astype(np.float32), np.ones(0, dtype=np.float32))
+        # A sample is nearest to queries that are like it, so an error of its length counts most.
+        codes = np.rint(CODES * np.minimum(rows.data.astype(np.float64), 1))
+        squares = sparse.csr_array(((codes / CODES) ** 2, rows.indices, rows.indptr), rows.shape)
+        lengths = np.sqrt(squares.sum(axis=1))
+        kept = sparse.csr_array((codes.astype(np.uint16), rows.indices, rows.indptr), rows.shape)
+        kept.eliminate_zeros()
+        factors = 1 / np.where(lengths > 0, lengths, 1)
+        return cls._of_values(kept, factors.astype(np.float32))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[tuple[Postings, BoolArray]]") -> Self:
+        """The lists of the samples that are kept of several, their values as they are."""
+        rows = [lists._rows()[np.flatnonzero(is_kept)] for lists, is_kept in parts]
+        # Values of 32 bits have no factors.
+        factors = [lists.factors[is_kept[: len(lists.factors)]] for lists, is_kept in parts]
+        whole = sparse.csr_array(sparse.vstack(rows, format="csr"))
+        return cls._of_values(whole, np.concatenate(factors))
+
+    @classmethod
+    def _of_values(cls, rows: sparse.csr_array, factors: NDArray[np.float32]) -> Self:
+        """The lists of rows of float32 or of codes ``(n, d)``."""
+        columns = sparse.csc_array(rows)
         columns.sort_indices()
         n, d = rows.shape
         edges = np.arange(n_blocks(n)) * BLOCK
@@ -66,6 +86,7 @@ class Postings(NamedTuple):
             np.append(starts.ravel(), columns.nnz),
             (columns.indices % BLOCK).astype(np.uint16),
             columns.data,
+            factors,
             n,
         )
 
@@ -78,8 +99,10 @@ class Postings(NamedTuple):
         Raises:
             ValueError: Files are damaged, or do not fit together.
         """
-        arrays = [npy_array(folder / f"{name}.npy", mapped=True) for name in _FILES]
-        starts, places, values = arrays
+        names = _FILES if is_short else _FILES[:-1]
+        arrays = [npy_array(folder / f"{name}.npy", mapped=True) for name in names]
+        starts, places, values = arrays[:3]
+        factors = arrays[3] if is_short else np.ones(0, dtype=np.float32)
         fits = (
             n_samples >= 0
             and starts.dtype == np.int64
@@ -87,17 +110,29 @@ class Postings(NamedTuple):
             and places.dtype == np.uint16
             and values.dtype == (np.uint16 if is_short else np.float32)
             and places.shape == values.shape == (int(starts[-1]),)
+            and factors.dtype == np.float32
+            and factors.shape == (n_samples if is_short else 0,)
             and starts[0] == 0
             and bool((np.diff(starts) >= 0).all())
         )
         if not fits:
             raise ValueError("the files of its lists do not fit together")
-        return cls(starts, places, values, n_samples)
+        return cls(starts, places, values, factors, n_samples)
 
     def write(self, folder: Path) -> None:
         """Write the lists into a folder."""
-        for name in _FILES:
+        for name in _FILES if self.is_short else _FILES[:-1]:
             write_array(folder / f"{name}.npy", getattr(self, name))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether values are codes of 16 bits."""
+        return self.values.dtype == np.uint16
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(getattr(self, name).nbytes for name in _FILES)
 
     @property
     def n_blocks(self) -> int:
@@ -109,16 +144,11 @@ class Postings(NamedTuple):
         """Columns of the features."""
         return (len(self.starts) - 1) // self.n_blocks
 
-    def rows(self) -> sparse.csr_array:
-        """The rows again, float32 ``(n, d)``."""
-        columns = sparse.csc_array(
-            (
-                _decoded(self.values),
-                self._samples(0, self.n_features),
-                self.starts[:: self.n_blocks],
-            ),
-            shape=(self.n_samples, self.n_features),
-        )
+    def _rows(self) -> sparse.csr_array:
+        """The rows again ``(n, d)``, of float32 or of codes."""
+        samples = self._samples(0, self.n_features)
+        shape = (self.n_samples, self.n_features)
+        columns = sparse.csc_array((self.values, samples, self.starts[:: self.n_blocks]), shape)
         return sparse.csr_array(columns)
 
     def row(self, sample: int) -> NDArray[np.float32]:
@@ -137,7 +167,7 @@ class Postings(NamedTuple):
         inside = np.flatnonzero(low < ends)
         found = inside[self.places[low[inside]] == place]
         row[found] = _decoded(self.values[low[found]])
-        return row
+        return row * self.factors[sample] if self.is_short else row
 
     def best(self, queries: sparse.csr_array, k: int, allowed: BoolArray | None = None) -> Best:
         """The k samples of largest cosine for each query, equals in their order.
@@ -165,39 +195,11 @@ class Postings(NamedTuple):
         return found
 
 
-def _codes(rows: sparse.csr_array) -> NDArray[np.uint16]:
-    """Rows of length 1 in codes of 16 bits, rounded up or down such that they stay of length 1.
-
-    A sample is nearest to queries that are like it, so that what changes its length changes most.
-    """
-    lengths = np.diff(rows.indptr)
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    # Within a row the largest first; positive numbers are in the order of their bits.
-    bits = rows.data.astype(np.float32).view(np.int32).astype(np.int64)
-    order = np.argsort((row << 32) - bits)
-    values = np.minimum(rows.data[order].astype(np.float64), 1)
-    ranks = (np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], lengths)).astype(np.int32)
-    codes = np.floor(CODES * (1 - np.sqrt(1 - values)))
-    errors = np.zeros(len(lengths))
-    ends = np.cumsum(np.bincount(ranks))
-    for some in np.split(np.argsort(ranks, kind="stable"), ends[:-1]):
-        place, value = row[some], values[some]
-        t = np.minimum((codes[some] + [[0], [1]]) / CODES, 1)
-        down, up = errors[place] + value * (t * (2 - t) - value)
-        is_up = np.abs(up) < np.abs(down)
-        codes[some] += is_up
-        errors[place] = np.where(is_up, up, down)
-    found = np.empty(rows.nnz, dtype=np.uint16)
-    found[order] = np.minimum(codes, CODES)
-    return found
-
-
 def _decoded(values: Values) -> NDArray[np.float32]:
-    """What values stand for; those of 32 bits for themselves."""
+    """What values stand for, up to the factors of their rows; those of 32 bits for themselves."""
     if values.dtype == np.float32:
         return values.astype(np.float32, copy=False)
-    t = values / CODES
-    return (t * (2 - t)).astype(np.float32)
+    return (values / CODES).astype(np.float32)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -215,13 +217,15 @@ def n_blocks(n_samples: int) -> int:
 
 
 def unit_parts(features: Features) -> Iterator[sparse.csr_array]:
-    """The rows scaled to length 1, without what is not active, some at a time."""
+    """The rows scaled to length 1, some at a time.
+
+    All that is above zero counts: without what is hardly active, cosines would be off by 1e-6.
+    """
     source = features.source
     if isinstance(source, Tensor) or source.dtype != np.float32:
         for _, tile in features.tiles():
             unit = unit_rows(tile)
-            on = unit.where(unit > ACTIVE_THRESHOLD, 0).float()
-            yield sparse.csr_array(on.cpu().numpy())
+            yield sparse.csr_array(unit.float().cpu().numpy())
         return
     # Squares of float32 neither vanish nor overflow in float64.
     for start in range(0, features.n_samples, BLOCK):
@@ -229,7 +233,6 @@ def unit_parts(features: Features) -> Iterator[sparse.csr_array]:
         squares = some.astype(np.float64).power(2).sum(axis=1)
         lengths = np.sqrt(np.where(squares > 0, squares, 1))
         unit = (some.data / np.repeat(lengths, np.diff(some.indptr))).astype(np.float32)
-        unit[unit <= ACTIVE_THRESHOLD] = 0
         part = sparse.csr_array((unit, some.indices, some.indptr), shape=some.shape)
         part.eliminate_zeros()
         yield part
@@ -245,12 +248,14 @@ def _best_by_numba(
     n_queries = queries.shape[0]
     numbers = np.full((n_queries, k), -1, dtype=np.int64)
     cosines = np.zeros((n_queries, k), dtype=np.float32)
-    is_short = lists.values.dtype == np.uint16
+    # Codes are off by half a step at most, so that no factor can exceed this.
+    most = 1 / (1 - lists.n_features**0.5 * 0.5 / CODES) + 1e-6 if lists.is_short else 1
     # Sums in float32 err least where the small ones come first.
     row = np.repeat(np.arange(n_queries), np.diff(queries.indptr))
     order = np.lexsort((queries.data, row))
     features = queries.indices[order].astype(np.int64)
-    weights = queries.data[order].astype(np.float32) * np.float32(1 / CODES**2 if is_short else 1)
+    weights = queries.data[order].astype(np.float32)
+    weights /= np.float32(CODES if lists.is_short else 1)
     mask = np.ones(0, dtype=np.bool_) if allowed is None else allowed
     n_threads = max(1, min(torch.get_num_threads(), n_queries // 8))
 
@@ -258,8 +263,8 @@ def _best_by_numba(
         which = slice(part * n_queries // n_threads, (part + 1) * n_queries // n_threads)
         starts = queries.indptr[which.start : which.stop + 1].astype(np.int64)
         compiled(
-            lists.starts, lists.places, lists.values, is_short, mask, lists.n_samples,
-            lists.n_blocks,
+            lists.starts, lists.places, lists.values, lists.factors, np.float32(most), mask,
+            lists.n_samples, lists.n_blocks,
             starts, features, weights, numbers[which], cosines[which],
         )  # fmt: skip
 
@@ -289,6 +294,8 @@ def _best_by_torch(
             samples = torch.from_numpy(lists._samples(feature, feature + 1))
             values = torch.from_numpy(_decoded(lists.values[here]).copy())
             scores.index_add_(0, samples, values, alpha=float(weight))
+        if lists.is_short:
+            scores *= torch.from_numpy(np.array(lists.factors))
         if blocked is not None:
             scores.masked_fill_(blocked, 0)
         count = min(k, n)
@@ -317,8 +324,9 @@ def _compiled() -> Callable[..., None] | None:
 
 
 def _search(  # noqa: C901 - one loop, which numba compiles as a whole
-    starts: Any, places: Any, values: Any, is_short: bool, mask: Any, n_samples: int,  # noqa: ANN401
-    n_blocks: int, query_starts: Any, features: Any, weights: Any, numbers: Any, cosines: Any,  # noqa: ANN401
+    starts: Any, places: Any, values: Any, factors: Any, most: Any, mask: Any,  # noqa: ANN401
+    n_samples: int, n_blocks: int, query_starts: Any, features: Any, weights: Any,  # noqa: ANN401
+    numbers: Any, cosines: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Fill numbers and cosines ``(n_queries, k)``, as heaps whose first entry is the worst.
 
@@ -331,9 +339,9 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
     scores = np.zeros(65536, dtype=np.float32)
     # Positive numbers are in the order of their bits, whose largest is found much faster.
     score_bits = scores.view(np.int32)
+    # No score up to this one can be found, whatever the factor of its sample.
     least = np.zeros(1, dtype=np.float32)
     least_bits = least.view(np.int32)
-    most = np.float32(2 * 65535)
     for block in range(n_blocks):
         first = block * 65536
         n_here = min(65536, n_samples - first)
@@ -342,15 +350,10 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
                 cell = features[q] * n_blocks + block
                 weight = weights[q]
                 begin, end = starts[cell], starts[cell + 1]
-                if is_short:
-                    for p in range(begin, end):
-                        code = np.float32(values[p])
-                        scores[places[p]] += weight * code * (most - code)
-                else:
-                    for p in range(begin, end):
-                        scores[places[p]] += weight * np.float32(values[p])
+                for p in range(begin, end):
+                    scores[places[p]] += weight * np.float32(values[p])
             kept = n_kept[i]
-            least[0] = cosines[i, 0] if kept == k else np.float32(0)
+            least[0] = cosines[i, 0] / most if kept == k else np.float32(0)
             for chunk in range(0, n_here, 256):
                 bits = score_bits[chunk : chunk + 256]
                 largest = np.int32(0)
@@ -362,6 +365,10 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
                     score, sample = scores[j], first + j
                     if score <= least[0] or (len(mask) and not mask[sample]):
                         continue
+                    if len(factors):
+                        score *= factors[sample]
+                        if kept == k and score <= cosines[i, 0]:
+                            continue
                     if kept < k:  # upwards from the end
                         at = kept
                         kept += 1
@@ -393,6 +400,6 @@ def _search(  # noqa: C901 - one loop, which numba compiles as a whole
                             at = down
                     cosines[i, at], numbers[i, at] = score, sample
                     if kept == k:
-                        least[0] = cosines[i, 0]
+                        least[0] = cosines[i, 0] / most
             n_kept[i] = kept
             scores[:n_here] = 0

@@ -79,8 +79,8 @@ class SparseIndex:
     Args:
         n_features: Columns of the features.
         dtype: ``"float32"``, or ``"float16"`` for values of 16 bits. These are no IEEE halves but
-            codes that are finest near 1, rounded such that rows stay of length 1: cosines with
-            samples like the query, the nearest ones, are then almost those of 32 bits.
+            65,535ths, with a factor per row that keeps its length 1: cosines with samples like
+            the query, the nearest ones, are then almost those of 32 bits.
         weights: A factor from 0 on for each feature, of samples and queries alike ``(d,)``, such as
             :func:`nonneg.search.idf_weights`; None for equal ones. Cosines and explanations are
             those of the weighted features.
@@ -141,8 +141,7 @@ class SparseIndex:
     @property
     def n_bytes(self) -> int:
         """Memory of the lists, ids and marks."""
-        arrays = [a for p in self._parts for a in (*p.lists[:3], p.ids, p.is_there)]
-        return sum(array.nbytes for array in arrays)
+        return sum(p.lists.n_bytes + p.ids.nbytes + p.is_there.nbytes for p in self._parts)
 
     def add(self, Z: FeatureLike, ids: ArrayLike | None = None) -> Self:
         """Put more samples into the index, without building it again.
@@ -302,10 +301,8 @@ class SparseIndex:
 
     def _joined(self, parts: Sequence[_Part]) -> _Part:
         """One part of several, without what was removed."""
-        rows = [part.lists.rows()[np.flatnonzero(part.is_there)] for part in parts]
+        lists = Postings.joined([(part.lists, part.is_there) for part in parts])
         ids = np.concatenate([part.ids[part.is_there] for part in parts])
-        whole = sparse.csr_array(sparse.vstack(rows))
-        lists = Postings.of(whole, is_short=self.dtype == "float16")
         return _Part(lists, ids, np.ones(len(ids), dtype=np.bool_))
 
     def _empty(self) -> _Part:

@@ -69,7 +69,12 @@ def create_app(
     _add_features(api, service)
     _add_state(api, service, guard)
     _add_errors(api, library)
-    pages = {"/": front_page(service), "/docs": reference_page(api.openapi())}
+    described = api.openapi()
+    for name in ("EmbedSparse", "OpenAIEmbeddings", "Search", "Explain"):
+        _say_width(described["components"]["schemas"][name], service.model.n_inputs)
+    api.openapi = lambda: described  # which would be made anew for the pages
+    reference = reference_page(described, reads_texts=service.reads_texts)
+    pages = {"/": front_page(service), "/docs": reference}
     for path, page in pages.items():
         _add_page(api, path, page)
     return guard
@@ -216,6 +221,15 @@ def _add_state(api: "FastAPI", service: Service, guard: Guard) -> None:
         """Requests, batches, and what waits."""
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return plain_text(guard.counts.text(service), media_type=kind)
+
+
+def _say_width(schema: Any, n_inputs: int) -> None:  # noqa: ANN401
+    """Write into the description of a body how many numbers its vectors have."""
+    if isinstance(schema, dict) and schema.get("items", {}).get("type") == "number":
+        schema["minItems"] = schema["maxItems"] = n_inputs
+    for part in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(part, dict | list):
+            _say_width(part, n_inputs)
 
 
 def _add_page(api: "FastAPI", path: str, page: Page) -> None:

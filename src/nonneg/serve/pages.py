@@ -17,7 +17,8 @@ body { font: 15px/1.5 system-ui, sans-serif; }
 :root { color-scheme: light dark; }
 section { margin: 32px 0; }
 h2 code { font-size: 19px; }
-pre { overflow-x: auto; padding: 8px 12px; border: 1px solid #8886; border-radius: 6px; }
+pre { padding: 8px 12px; border: 1px solid #8886; border-radius: 6px; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 td, th { text-align: left; vertical-align: top; padding: 3px 14px 3px 0; }
 """
 
@@ -48,15 +49,16 @@ def front_page(service: Service) -> Page:
     return Page(served_page(service.name, atlas_of(service), facts), "frame-ancestors 'none'")
 
 
-def reference_page(api: dict[str, Any]) -> Page:
+def reference_page(api: dict[str, Any], *, reads_texts: bool = True) -> Page:
     """What can be asked, from the description at ``/openapi.json``; without any script.
 
     Args:
         api: The description.
+        reads_texts: Whether texts can be asked for; else examples are of vectors and features.
     """
     schemas = api.get("components", {}).get("schemas", {})
     parts = [
-        _operation(path, method, operation, schemas)
+        _operation(path, method, operation, schemas, reads_texts=reads_texts)
         for path, methods in api["paths"].items()
         for method, operation in methods.items()
     ]
@@ -65,7 +67,7 @@ def reference_page(api: dict[str, Any]) -> Page:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(api['info']['title'])}</title><style>{_STYLE}</style></head>"
         "<body><main>"
-        f"<h1>{html.escape(api['info']['summary'])}</h1>"
+        f"<h1>{html.escape(api['info']['summary'].removesuffix('.'))}</h1>"
         '<p>Requests and answers are JSON. <a href="openapi.json">openapi.json</a> describes them '
         'for programs; <a href="./">the first page</a> shows the features.</p>'
         f"{''.join(parts)}</main></body></html>"
@@ -75,7 +77,9 @@ def reference_page(api: dict[str, Any]) -> Page:
     return Page(content, policy + "form-action 'none'; frame-ancestors 'none'")
 
 
-def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
+def _operation(
+    path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any], *, reads_texts: bool
+) -> str:
     description = operation.get("description") or operation.get("summary", "")
     rows = [
         _row(given["name"], given["schema"], given.get("description", ""), schemas)
@@ -91,9 +95,9 @@ def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[
             for name, schema in fields.items()
         ]
         given = {name: s["examples"][0] for name, s in fields.items() if "examples" in s}
-        said = json.dumps(given)
+        said = json.dumps(given) if reads_texts else _without_texts(given)
         example = (
-            f'<pre tabindex="0">curl -s localhost:8080{html.escape(path)} '
+            f"<pre>curl -s localhost:8080{html.escape(path)} "
             f"-H 'content-type: application/json' -d '{html.escape(said)}'</pre>"
         )
     table = f"<table>{''.join(rows)}</table>" if rows else ""
@@ -103,6 +107,13 @@ def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[
         f"<p>{html.escape(description)}</p>{table}{example}"
         f"<p>Answers: {html.escape(answers)}</p></section>"
     )
+
+
+def _without_texts(given: dict[str, Any]) -> str:
+    """An example for a run that reads vectors, whatever their width."""
+    if "texts" in given:
+        return '{"rows": [[{"index": 0, "value": 1}]]}'
+    return f'{{"{next(iter(given))}": [0.5, -0.25, …]}}'
 
 
 def _row(name: str, schema: dict[str, Any], description: str, schemas: dict[str, Any]) -> str:
@@ -123,5 +134,11 @@ def _kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
     if "enum" in schema or "const" in schema:
         return " or ".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}), schemas)}"
+        items = _kind(schema.get("items", {}), schemas).split(" or ")
+        return f"list of {' or '.join(map(_plural, items))}"
     return str(schema.get("type", "anything"))
+
+
+def _plural(kind: str) -> str:
+    noun, space, rest = kind.partition(" ")
+    return f"{noun}s{space}{rest}" if noun in ("list", "string", "number", "integer") else kind
