@@ -59,8 +59,9 @@ class Suite:
     @property
     def numbers(self):
         """Numbers of the cases that are left: those that failed when it stopped, then new ones."""
-        for self._again in list(self.state["failures"]):
-            yield self._again[0]
+        for failure in list(self.state["failures"]):
+            self._again = failure
+            yield failure[0]
         self._again = None
         while self.n_counted < self.goal:
             yield self.state["next"]
