@@ -314,7 +314,7 @@ def write_page(states):
     if failures:
         lines.append("\n## What failed\n\n")
         lines += [
-            f"- {name} {number}: `{_short(said)}`\n" for name, number, _, said in failures[:50]
+            f"- {name} {number}: `{_short(said)}`\n" for name, number, _, _, said in failures[:50]
         ]
     lines.append(_LIMITS)
     PAGE.write_text("".join(lines))
