@@ -89,6 +89,8 @@ def index_run(
         found = run_features(run, source, watch=watch, **chosen)
         parts = [sparse.csr_array(part) for part in found.parts]
         rows: Any = sparse.vstack(parts, format="csr")
+        if model_digest(run) != digest:
+            raise ValueError(f"{run} has been fitted or curated meanwhile; give the command again")
         weights = idf_weights(rows) if idf else None
         index = SparseIndex.of(rows, names, dtype=dtype, weights=weights)
         index.about = {"run": digest, "source": str(source), "ids": ids}
@@ -221,8 +223,10 @@ def _write_texts(path: Path, texts: Sequence[str]) -> NDArray[np.int64]:
 
 def _sweep(out: Path) -> None:
     """Remove what belongs to no index: to one that was replaced, or that could not be written."""
-    facts = read_json(out / INDEX_FILE) if (out / INDEX_FILE).is_file() else {}
-    kept = facts.get("about", {}).get("files", {}).values()
+    try:
+        kept = set(read_json(out / INDEX_FILE)["about"]["files"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # there is no whole one
+        kept = set()
     clear_leftovers(out)  # their names are drawn, so that no writer has them again
     for path in out.glob(f"{BESIDE}*"):
         if path.name not in kept:
