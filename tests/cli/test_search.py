@@ -240,6 +240,7 @@ def test_an_index_that_cannot_be_written_leaves_the_old_one(place, tmp_path, mon
         (["index", "run", "reviews.csv", "--id", "kind"], "ids holds one twice"),
         (["index", "vectors", "x.npy", "--id", "a"], "has no columns to take ids from"),
         (["index", "vectors", "reviews.csv"], "was not fitted to texts"),
+        (["index", "lost", "x.npy"], "there is no run lost; give the folder of one"),
         (["index", "run", "reviews.csv", "--out", "model"], "holds something else than an index"),
     ],
 )
@@ -265,7 +266,11 @@ def test_a_curated_run_needs_its_index_again(nonneg, place, tmp_path):
     assert search_run(place / "run", "tea", index=tmp_path / "index").samples
 
 
-def test_numbers_beyond_float32_are_one_sentence(nonneg, place):
+def test_numbers_beyond_float32_are_one_sentence(nonneg, place, tmp_path):
+    np.save(tmp_path / "large.npy", np.full((3, WordSums().encode(["tea"]).shape[1]), 1e300))
+    ended = nonneg("index", "vectors", tmp_path / "large.npy", "--out", tmp_path / "i", cwd=place)
+    assert "numbers beyond float32) in 3 of 3 rows" in ended.stderr
+    assert ended.stderr.count("\n") == 1
     n_inputs = WordSums().encode(["tea"]).shape[1]
     ended = nonneg(
         "search", "vectors", " ".join(["1e300"] * n_inputs), "--index", "near/x", cwd=place

@@ -83,6 +83,8 @@ def index_run(
     run = Path(run)
     out = run / INDEX_FOLDER if out is None else Path(out)
     check_index_folder(out)
+    if not run.is_dir():
+        raise FileNotFoundError(f"there is no run {run}; give the folder of one")
     names = None if ids is None else _column_of_ids(source, ids, chosen.get("text"))
     with locked(out):
         digest = model_digest(run)
