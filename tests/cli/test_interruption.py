@@ -123,6 +123,11 @@ ERRORS = {
     "RecursionError('x' * 3)": "error: RecursionError: xxx. This was not foreseen: add --debug",
     "MemoryError('Unable to allocate 9 TiB')": "error: there is not enough memory (Unable to all",
     'RuntimeError("can\'t allocate memory: 9")': "error: there is not enough memory (can't alloc",
+    "IndexError('list index out of range')": "error: IndexError: list index out of range. This",
+    "OverflowError('int too large')": "error: OverflowError: int too large. This was not foreseen",
+    "SystemError('bad call')": "error: SystemError: bad call. This was not foreseen: add --debug",
+    "__import__('zlib').error('-3')": "error: error: -3. This was not foreseen: add --debug to see",
+    "__import__('tokenize').TokenError('EOF')": "error: TokenError: EOF. This was not foreseen",
     "AttributeError()": "error: AttributeError: no message. This was not foreseen: add --debug to",
 }
 
