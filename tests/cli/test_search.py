@@ -161,6 +161,14 @@ def _told(**changes):
     return change
 
 
+def _part(name):
+    def change(index):
+        facts = json.loads((index / "index.json").read_text())
+        write_json(index / "index.json", {**facts, "part": name})
+
+    return change
+
+
 def _labels(labels):
     def change(index):
         (path,) = index.glob("beside-*-labels.npy")
@@ -174,6 +182,12 @@ def _labels(labels):
     [
         (_told(files=["a"]), "does not say what lies beside the index; build it again"),
         (_told(files={"labels": 3}), "does not say what lies beside the index"),
+        (_told(files={"labels": "/dev/zero"}), "no index has a file of this name"),
+        (_told(files={"labels": "../../x.npy"}), "no index has a file of this name"),
+        (_told(files={"labels": "beside-/../x.npy"}), "no index has a file of this name"),
+        (_part(".."), r"not describe a whole index \(its part is '\.\.'\); build it again"),
+        (_part("part-1/.."), "not describe a whole index"),
+        (_part(1), "not describe a whole index"),
         (_told(class_names="abc"), "does not say what lies beside the index"),
         (_told(class_names=[1]), "does not say what lies beside the index"),
         (_labels(np.array(3)), r"cannot be read \(it holds int64 \(\)\); build the index again"),

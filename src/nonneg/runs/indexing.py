@@ -1,5 +1,6 @@
 """The index of a run: its features of a data set on disk, with texts and labels beside them."""
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -130,8 +131,10 @@ class Beside:
                 "with nonneg index"
             )
         for key, name in files.items():
-            path = folder / Path(name).name
+            path = folder / name
             try:
+                if not re.fullmatch(r"[\w.-]+", name) or not name.startswith(BESIDE):
+                    raise ValueError("no index has a file of this name")
                 arrays[key] = npy_array(path, mapped=True)
                 if arrays[key].ndim != 1 or arrays[key].dtype.kind not in _KINDS.get(key, "U"):
                     raise ValueError(f"it holds {arrays[key].dtype} {arrays[key].shape}")

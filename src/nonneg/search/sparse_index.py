@@ -4,6 +4,7 @@ A query visits the lists of its own active features only, so that its time follo
 samples share a feature with it, not from how many there are.
 """
 
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -295,7 +296,9 @@ class SparseIndex:
     def _of_facts(cls, path: Path, facts: Any) -> Self:  # noqa: ANN401
         """What index.json tells of; raises errors of many kinds where it is forged."""
         index = cls(int(facts["n_features"]), dtype=facts["dtype"])
-        place, n = path.parent / Path(facts["part"]).name, int(facts["n_samples"])
+        if not re.fullmatch(r"part-\w+", facts["part"]):
+            raise ValueError(f"its part is {facts['part']!r}")
+        place, n = path.parent / facts["part"], int(facts["n_samples"])
         index._next_id, index.about = int(facts["next_id"]), dict(facts["about"])
         lists = Postings.read(place, n, index.n_features, is_short=index.dtype == "float16")
         ids = npy_array(place / "ids.npy", mapped=True)
