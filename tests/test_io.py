@@ -194,6 +194,17 @@ def test_a_folder_takes_the_place_of_another(tmp_path):
     assert modes[0] == modes[1]
 
 
+def test_a_folder_behind_a_link_is_replaced_and_the_link_stays(tmp_path):
+    (tmp_path / "big").mkdir()
+    (tmp_path / "big" / "old").touch()
+    (tmp_path / "here").symlink_to(tmp_path / "big")
+    with files.replaced_folder(tmp_path / "here") as folder:
+        (folder / "new").touch()
+    assert (tmp_path / "here").is_symlink()
+    assert [path.name for path in (tmp_path / "big").iterdir()] == ["new"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "here"]
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_folder_that_is_not_filled_changes_nothing(tmp_path, error):
     fill(tmp_path / "x", "before")

@@ -174,13 +174,14 @@ def replaced_folder(path: Path) -> Iterator[Path]:
 
     It lies beside ``path`` under a hidden name until then; all files are synced. If the block
     fails, it is removed and nothing changes. What killed writers of the same folder have left is
-    removed first.
+    removed first. Of a link the folder that it leads to is replaced, and the link stays.
 
     Raises:
         OSError: With the path in it, when it cannot be written or the disk is full; errors of files
             elsewhere, such as those that are read meanwhile, are raised as they are.
     """
     try:
+        path = path.resolve() if path.is_symlink() else path
         path.parent.mkdir(parents=True, exist_ok=True)
         clear_leftovers(path.parent, path.name)
         _settle(path)

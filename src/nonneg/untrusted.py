@@ -1,6 +1,6 @@
-"""Files that anybody may have written: regular ones only, and JSON and TOML of limited depth.
+"""What anybody may have written: regular files only, JSON and TOML of limited depth, plain text.
 
-Whatever is wrong with their content is a ``ValueError``. Loads neither NumPy nor PyTorch.
+Whatever is wrong with a file's content is a ``ValueError``. Loads neither NumPy nor PyTorch.
 """
 
 import json
@@ -10,9 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 # Of groups within groups. Settings of the largest networks have fewer than ten; what goes through
 # them call by call, as checks of settings do, would fail where there are hundreds.
 MAX_DEPTH = 64
+# With them a text could clear the screen, write to the clipboard, or hide what comes before it.
+_CONTROLS = dict.fromkeys({*range(32), *range(127, 160)} - {ord("\t"), ord("\n")}, "\ufffd")
 
 
 def read_regular(path: Path) -> bytes:
@@ -79,3 +83,13 @@ def _check_depth(value: Any) -> None:  # noqa: ANN401
 
 def _too_deep() -> ValueError:
     return ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
+def for_terminal(text: str) -> str:
+    """A text for Rich to print as it is: without control characters, and no markup.
+
+    Example:
+        >>> for_terminal(chr(27) + "[2J")
+        '�[2J'
+    """
+    return escape(text.translate(_CONTROLS))

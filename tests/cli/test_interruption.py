@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from forking import Forked
 
@@ -69,6 +71,11 @@ COMMAND = textwrap.dedent(
     [
         ("experiment", "training_data", ["train", "digits", "--out", "run"]),
         ("evaluating", "run_encoder", ["evaluate", "RUN"]),
+        ("embedding", "run_features", ["embed", "RUN", "x.npy", "--out", "z.npz"]),
+        ("indexing", "model_digest", ["index", "RUN", "x.npy"]),
+        ("searching", "_index_of", ["search", "RUN", "tea"]),
+        ("exporting", "_check_place", ["export", "RUN", "x.npy", "--to", "jsonl", "--out", "o"]),
+        ("vector_fits", "read_vectors", ["fit", "x.npy", "--out", "run"]),
     ],
 )
 def test_in_the_midst_of_a_command(how, module, name, arguments, tmp_path, monkeypatch):
@@ -77,11 +84,37 @@ def test_in_the_midst_of_a_command(how, module, name, arguments, tmp_path, monke
     settings = {"encoder": {"nonnegative": "relu"}, "loss": {"name": "info_nce"}, "seed": 0}
     text = str({"settings": settings}).replace("'", '"')
     (tmp_path / "RUN" / "run.json").write_text(text)
+    np.save(tmp_path / "x.npy", np.eye(4))
     monkeypatch.chdir(tmp_path)
     code = COMMAND.format(module=module, name=name, how=how)
     ended = Forked(f"import os; os.chdir({os.fspath(tmp_path)!r})\n" + code, *arguments).end()
     assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
     assert not (tmp_path / "run").exists()
+
+
+def test_training_that_is_stopped_says_how_to_go_on(nonneg, monkeypatch, tmp_path):
+    def stopped(*_, **__):
+        return SimpleNamespace(interrupted_by="SIGINT")
+
+    monkeypatch.setattr("nonneg.report.demo.run_experiment", stopped)
+    monkeypatch.setattr("nonneg.paper.filling.run_experiment", stopped)
+    for arguments in (
+        ("demo", "--out", tmp_path / "demo"),
+        ("reproduce", "properties", "--preset", "digits", "--runs", tmp_path, "--out", tmp_path),
+    ):
+        ended = nonneg(*arguments)
+        said = "training was stopped by SIGINT; the same command continues it\n"
+        assert (ended.returncode, ended.stderr) == (130, said)
+
+
+def test_fine_tuning_that_is_stopped_says_how_to_go_on(nonneg, monkeypatch):
+    def stopped(*_, **__):
+        raise InterruptedError("fine-tuning was stopped by SIGINT; the same command continues it")
+
+    monkeypatch.setattr("nonneg.runs.evaluating.read_run", stopped)
+    ended = nonneg("evaluate", "run")
+    assert ended.returncode == 130
+    assert ended.stderr == "fine-tuning was stopped by SIGINT; the same command continues it\n"
 
 
 ERRORS = {
@@ -90,6 +123,11 @@ ERRORS = {
     "RecursionError('x' * 3)": "error: RecursionError: xxx. This was not foreseen: add --debug",
     "MemoryError('Unable to allocate 9 TiB')": "error: there is not enough memory (Unable to all",
     'RuntimeError("can\'t allocate memory: 9")': "error: there is not enough memory (can't alloc",
+    "IndexError('list index out of range')": "error: IndexError: list index out of range. This",
+    "OverflowError('int too large')": "error: OverflowError: int too large. This was not foreseen",
+    "SystemError('bad call')": "error: SystemError: bad call. This was not foreseen: add --debug",
+    "__import__('zlib').error('-3')": "error: error: -3. This was not foreseen: add --debug to see",
+    "__import__('tokenize').TokenError('EOF')": "error: TokenError: EOF. This was not foreseen",
     "AttributeError()": "error: AttributeError: no message. This was not foreseen: add --debug to",
 }
 

@@ -12,6 +12,7 @@ import pytest
 from word_sums import KINDS, TEXTS, WordSums, installed, write_model
 
 import nonneg as library
+from nonneg.data.arrays import npy_array
 from nonneg.io import write_json
 from nonneg.runs import RunSearch, index_run, search_run
 from nonneg.search import idf_weights
@@ -161,6 +162,14 @@ def _told(**changes):
     return change
 
 
+def _part(name):
+    def change(index):
+        facts = json.loads((index / "index.json").read_text())
+        write_json(index / "index.json", {**facts, "part": name})
+
+    return change
+
+
 def _labels(labels):
     def change(index):
         (path,) = index.glob("beside-*-labels.npy")
@@ -174,6 +183,12 @@ def _labels(labels):
     [
         (_told(files=["a"]), "does not say what lies beside the index; build it again"),
         (_told(files={"labels": 3}), "does not say what lies beside the index"),
+        (_told(files={"labels": "/dev/zero"}), "no index has a file of this name"),
+        (_told(files={"labels": "../../x.npy"}), "no index has a file of this name"),
+        (_told(files={"labels": "beside-/../x.npy"}), "no index has a file of this name"),
+        (_part(".."), r"not describe a whole index \(its part is '\.\.'\); build it again"),
+        (_part("part-1/.."), "not describe a whole index"),
+        (_part(1), "not describe a whole index"),
         (_told(class_names="abc"), "does not say what lies beside the index"),
         (_told(class_names=[1]), "does not say what lies beside the index"),
         (_labels(np.array(3)), r"cannot be read \(it holds int64 \(\)\); build the index again"),
@@ -229,6 +244,7 @@ def test_an_index_that_cannot_be_written_leaves_the_old_one(place, tmp_path, mon
         (["search", "run", "tea", "--label", "none"], "has the label 'none'; known: "),
         (["search", "run", "tea", "--boost", "tea"], "--boost takes a feature and its factor"),
         (["search", "run", "tea", "--without", "zebra"], "no feature is called 'zebra'"),
+        (["search", "run", "tea", "--boost", "0=nan"], "boosted by NaN; use a factor from 0 on"),
         (["search", "run", "tea", "--index", "near/x"], "is the index of another run"),
         (["search", "run", "tea", "--index", "none"], "none holds no index; make one: nonneg ind"),
         (["search", "vectors", "tea"], "vectors/index holds no index; make one: nonneg index vec"),
@@ -239,6 +255,7 @@ def test_an_index_that_cannot_be_written_leaves_the_old_one(place, tmp_path, mon
         (["index", "run", "reviews.csv", "--id", "kind"], "ids holds one twice"),
         (["index", "vectors", "x.npy", "--id", "a"], "has no columns to take ids from"),
         (["index", "vectors", "reviews.csv"], "was not fitted to texts"),
+        (["index", "lost", "x.npy"], "there is no run lost; give the folder of one"),
         (["index", "run", "reviews.csv", "--out", "model"], "holds something else than an index"),
     ],
 )
@@ -262,3 +279,86 @@ def test_a_curated_run_needs_its_index_again(nonneg, place, tmp_path):
     finally:
         nonneg("curate", place / "run", "--undo")
     assert search_run(place / "run", "tea", index=tmp_path / "index").samples
+
+
+def test_numbers_beyond_float32_are_one_sentence(nonneg, place, tmp_path):
+    np.save(tmp_path / "large.npy", np.full((3, WordSums().encode(["tea"]).shape[1]), 1e300))
+    ended = nonneg("index", "vectors", tmp_path / "large.npy", "--out", tmp_path / "i", cwd=place)
+    assert "numbers beyond float32) in 3 of 3 rows" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    n_inputs = WordSums().encode(["tea"]).shape[1]
+    ended = nonneg(
+        "search", "vectors", " ".join(["1e300"] * n_inputs), "--index", "near/x", cwd=place
+    )
+    assert "numbers beyond float32" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_as_many_samples_as_nobody_has_take_no_memory(place):
+    found = search_run(place / "run", TEXTS[5], k=10**12)
+    assert 10 < len(found.samples) <= len(TEXTS)
+    assert found.samples[:10] == search_run(place / "run", TEXTS[5]).samples
+
+
+@pytest.mark.parametrize("content", ['{"pages": []}', "[]", '{"mappings": {}}'])
+def test_an_index_of_something_else_is_left_alone(nonneg, place, tmp_path, content):
+    """Sites and other engines have files of this name too."""
+    (tmp_path / "part-1").mkdir()
+    (tmp_path / "index.json").write_text(content)
+    ended = nonneg("index", "vectors", "x.npy", "--out", tmp_path, cwd=place)
+    assert ended.stderr == (
+        f"error: {tmp_path} holds something else than an index; choose another folder\n"
+    )
+    assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["index.json", "part-1"]
+    assert (tmp_path / "index.json").read_text() == content
+
+
+def test_a_damaged_index_is_built_again(place, tmp_path):
+    shutil.copytree(place / "run" / "index", tmp_path / "index")
+    (tmp_path / "index" / "index.json").write_text('{"nonneg": "ind')
+    with pytest.raises(ValueError, match="build it again with nonneg index"):
+        search_run(place / "run", "tea", index=tmp_path / "index")
+    index_run(place / "run", str(place / "reviews.csv"), out=tmp_path / "index")
+    assert search_run(place / "run", "tea", index=tmp_path / "index").samples
+
+
+@pytest.mark.parametrize("late", ["search.sparse_index.npy_array", "runs.indexing.npy_array"])
+def test_an_index_may_be_replaced_while_it_is_opened(place, tmp_path, monkeypatch, late):
+    """Its reader has seen which files there are, and then they go."""
+    source, opened = str(place / "reviews.csv"), count()
+    index_run(place / "run", source, out=tmp_path / "index")
+    before = search_run(place / "run", "tea", index=tmp_path / "index")
+
+    def reading(path, **chosen):
+        if next(opened) == 0:
+            index_run(place / "run", source, out=tmp_path / "index")
+        return npy_array(path, **chosen)
+
+    monkeypatch.setattr(f"nonneg.{late}", reading)
+    assert search_run(place / "run", "tea", index=tmp_path / "index") == before
+    assert next(opened) > 1
+
+
+def test_an_index_is_of_the_run_as_it_was_all_the_time(place, tmp_path):
+    shutil.copytree(place / "vectors", tmp_path / "run")
+
+    def curated(n_done, n_samples):
+        write_json(tmp_path / "changes.json", {"hide": [0]})
+        library.NCL.load(tmp_path / "run").curate(tmp_path / "changes.json").save(tmp_path / "run")
+
+    with pytest.raises(ValueError, match="fitted or curated meanwhile; give the command again"):
+        index_run(tmp_path / "run", str(place / "x.npy"), watch=curated)
+
+
+def test_texts_of_others_do_not_command_the_terminal(nonneg, place, tmp_path):
+    """One could clear the screen, or write to the clipboard."""
+    with (tmp_path / "reviews.csv").open("w", newline="") as file:
+        rows = [(TEXTS[n] + "\x1b]52;c;aGk=\x07 \x9b2J [bold]", KINDS[n]) for n in range(20)]
+        csv.writer(file).writerows([("body", "kind"), *rows])
+    index_run(place / "run", str(tmp_path / "reviews.csv"), out=tmp_path / "index")
+    ended = nonneg("search", "run", TEXTS[5], "--index", tmp_path / "index", cwd=place)
+    assert ended.returncode == 0, ended.stderr
+    assert "�]52;c;aGk=� �2J" in ended.stdout
+    assert not any(letter in ended.stdout for letter in "\x1b\x07\x9b")
+    ended = nonneg("index", "run", "lost\x1b[2J.csv", cwd=place)
+    assert ended.stderr == "error: there is no file lost�[2J.csv\n"

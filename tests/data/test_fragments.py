@@ -45,6 +45,18 @@ def test_rows_are_numbered_through_in_the_order_of_the_names(parts):
     assert max(map(len, found)) == 32
 
 
+def test_what_is_no_file_is_not_left_out_in_silence(parts):
+    for name, target in (("gone.parquet", "nowhere"), ("zero.parquet", "/dev/zero")):
+        (parts / name).symlink_to(target)
+        for source in (parts, parts / "*.parquet"):
+            with pytest.raises(ValueError, match=f"{name} is a pipe, a device or a broken link"):
+                find_fragments(source, vector_columns)
+        assert len(names(parts / "part-*.parquet")) == 4
+        (parts / name).unlink()
+    (parts / ".gone.parquet").symlink_to("nowhere")
+    assert len(names(parts)) == 4
+
+
 def test_patterns_choose_files(tmp_path, parts, monkeypatch):
     monkeypatch.chdir(tmp_path)
     deep = tmp_path / "in" / "deep" / "part-0.parquet"

@@ -1,6 +1,7 @@
 """Every reader with a few damaged files, and with all that ever failed."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,13 @@ def test_what_is_not_a_sentence_is_noticed(monkeypatch, reader, outcome):
 
 def test_a_hang_and_a_silent_change_are_noticed(monkeypatch):
     monkeypatch.setattr("faults.damage.SECONDS", 0.05)
+    monkeypatch.setattr("faults.damage.SECONDS_WAITING", 1.5)
 
     def read(path):
         while path.read_bytes() == b"slow":
             pass
+        if path.read_bytes() == b"wait":
+            time.sleep(100)
 
     def make(folder, file):
         (folder / file).write_bytes(b"good")
@@ -70,6 +74,7 @@ def test_a_hang_and_a_silent_change_are_noticed(monkeypatch):
     monkeypatch.setitem(READERS, "trial", Reader(make, "x", read, must_refuse=True))
     bench = Bench("trial")
     assert bench.outcome(b"slow") == "more than 0.05 s"
+    assert bench.outcome(b"wait") == "1.5 s of waiting"
     assert bench.outcome(b"else") == "read in spite of its digest"
     assert bench.outcome(b"good") == "read"
     bench.close()

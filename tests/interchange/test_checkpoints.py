@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import pickle
 import zipfile
 
@@ -537,3 +538,13 @@ def test_a_failed_write_leaves_nothing(checkpoint, tmp_path, monkeypatch):
 def test_other_folders_are_left_alone(checkpoint, tmp_path):
     with pytest.raises(FileExistsError, match="is not empty and holds no run"):
         import_checkpoint(checkpoint, checkpoint.parent)
+
+
+def test_a_checkpoint_that_is_no_file_is_refused_at_once(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("there are no pipes")
+    os.mkfifo(tmp_path / "pipe.ckpt")
+    (tmp_path / "zero.ckpt").symlink_to("/dev/zero")
+    for name in ("pipe.ckpt", "zero.ckpt"):
+        with pytest.raises(ValueError, match="is a pipe, a socket or a device, not a file"):
+            imported_encoder(tmp_path / name)

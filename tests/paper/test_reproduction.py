@@ -86,6 +86,20 @@ def test_what_was_measured_before_a_setting_came_is_not_measured_again(store, mo
         store.figures(CL, 0, ["properties"], evaluation=(*PLAN.evaluation, "train_samples=100"))
 
 
+def test_a_ranking_that_could_not_be_written_is_written_by_the_next_call(tmp_path, monkeypatch):
+    store = RunStore("digits", tmp_path, changes=SMALL)
+
+    def killed(path, content):
+        raise KeyboardInterrupt(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nonneg.runs.evaluating.write_json", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.figures(NCL, 0, ["properties"])
+    store.figures(NCL, 0, ["properties"])
+    assert (store.folder(NCL, 0) / "ranking.json").is_file()
+
+
 def test_arms_differ_by_one_switch(store):
     """The two arms of a table are the same experiment, but for the transform."""
     one, other = (store.experiment(arm, 3).model_dump() for arm in (CL, NCL))

@@ -48,10 +48,11 @@ class Forked:
             return None
 
     def kill(self):
-        """End it at once; no harm if it has ended."""
+        """End it at once; gives its exit code, which is another one if it had ended before."""
         self._process.kill()
         self._process.join()
         self._folder.cleanup()
+        return self._process.exitcode
 
     def end(self):
         """The exit code and what was written, once it has ended by itself."""

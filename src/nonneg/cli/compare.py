@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from nonneg.untrusted import for_terminal
 
 if TYPE_CHECKING:
     from nonneg.evaluation.published import Published
@@ -59,15 +60,17 @@ def _table(comparison: "Comparison", only: str | None) -> Table:
 
     names = [group.name for group in comparison.groups]
     seeds = " · ".join(f"{group.name}: {_runs(len(group.runs))}" for group in comparison.groups)
-    table = Table(title=escape(seeds), title_justify="left")
+    table = Table(title=for_terminal(seeds), title_justify="left")
     table.add_column("figure", no_wrap=True)
     for name in names:
-        table.add_column(escape(name), justify="right")
+        table.add_column(for_terminal(name), justify="right")
     for name in names[1:]:
-        table.add_column(escape(f"{name} − {names[0]}"), justify="right")
+        table.add_column(for_terminal(f"{name} − {names[0]}"), justify="right")
     has_paper = any(row.name in comparison.published for row in comparison.figures)
     if has_paper:
-        table.add_column("paper: " + " / ".join(escape(name) for name in names), justify="right")
+        table.add_column(
+            "paper: " + " / ".join(for_terminal(name) for name in names), justify="right"
+        )
     rows = [
         row
         for row in comparison.figures

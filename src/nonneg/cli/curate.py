@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from nonneg.untrusted import for_terminal
 
 
 def curate(
@@ -36,13 +37,15 @@ def curate(
     if not curated.lines:
         console.print("no feature was renamed, merged or hidden", highlight=False)
     else:
-        table = Table(title=escape(run.name), title_justify="left")
+        table = Table(title=for_terminal(run.name), title_justify="left")
         for column in ("feature", "name", "change"):
             table.add_column(column)
         for number, name, change in curated.lines:
-            table.add_row(str(number), escape(name), escape(change))
+            table.add_row(str(number), for_terminal(name), for_terminal(change))
         console.print(table)
     if curated.note is not None:
         console.print(curated.note, highlight=False, markup=False, soft_wrap=True)
     if curated.is_changed:
-        console.print(f"next: nonneg report {escape(str(run))}", highlight=False, soft_wrap=True)
+        console.print(
+            f"next: nonneg report {for_terminal(str(run))}", highlight=False, soft_wrap=True
+        )

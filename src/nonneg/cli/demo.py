@@ -51,10 +51,7 @@ def demo(
         return
     # Images of 8×8 pixels gain nothing from a second thread, and lose much on a busy machine.
     torch.set_num_threads(1)
-    try:
-        figures = run_demo(out, console=console)
-    except KeyboardInterrupt:
-        raise typer.Exit(1) from None
+    figures = run_demo(out, console=console)
     console.print(_table(figures))
     console.print(
         f"the strongest samples of the main features: {out / 'features.png'}", soft_wrap=True

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from nonneg.settings import with_overrides
+from nonneg.untrusted import for_terminal
 
 if TYPE_CHECKING:
     from nonneg.evaluation.evaluation import Evaluation, Measured
@@ -107,7 +107,7 @@ def evaluate(
             transfer_to=transfer_to,
             split=split,
             data_dir=data_dir,
-            watch=lambda text: bar.update(task, description=escape(text)),
+            watch=lambda text: bar.update(task, description=for_terminal(text)),
             after=lambda _: bar.advance(task),
         )
     title, *listed = f"{run.name}, {split}", *(name for name in names if name != _SIDE_BY_SIDE)
@@ -138,7 +138,7 @@ _BESIDE_WIDTH = 28
 def _table(evaluation: "Evaluation", names: list[str], *, title: str, width: int) -> Table:
     from nonneg.metrics.figures import shown_kind
 
-    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=for_terminal(title), title_justify="left", box=SIMPLE_HEAD)
     is_wide = width >= _WIDE
     table.add_column("figure", no_wrap=is_wide)
     table.add_column("value", justify="right", no_wrap=True)
@@ -149,7 +149,7 @@ def _table(evaluation: "Evaluation", names: list[str], *, title: str, width: int
             table.add_row(f"[bold]{name}[/]")
             for key, figure in section.figures.items():
                 title = shown_kind(key, k=figure.beside.get("k")).title
-                table.add_row(title, figure.text(), escape(figure.beside_text()))
+                table.add_row(title, figure.text(), for_terminal(figure.beside_text()))
             table.add_section()
     return table
 
@@ -160,7 +160,7 @@ def _side_by_side(section: "Measured", *, title: str) -> Table:
 
     figures = section.figures
     axes = next(iter(figures.values())).beside["pca_numbers"]
-    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=for_terminal(title), title_justify="left", box=SIMPLE_HEAD)
     table.add_column("figure")
     for name in ("features", "vectors", f"PCA of {axes}"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -171,6 +171,6 @@ def _side_by_side(section: "Measured", *, title: str) -> Table:
         table.add_row(kind.title if kind.is_rate else kind.heading, figure.text(), *cells)
     reasons = dict.fromkeys(str(f.beside[BECAUSE]) for f in figures.values() if BECAUSE in f.beside)
     if reasons:
-        table.caption = escape(f"–: {'; '.join(reasons)}")
+        table.caption = for_terminal(f"–: {'; '.join(reasons)}")
         table.caption_justify = "left"
     return table

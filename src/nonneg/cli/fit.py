@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
+
+from nonneg.untrusted import for_terminal
 
 if TYPE_CHECKING:
     from nonneg.data.fragments import DrawnFrom
@@ -178,7 +179,7 @@ def fit(
     if has_texts:
         write_outputs(console, run, with_page=page)
     for command in _next_commands(run, str(vectors or source), has_texts):
-        console.print(f"next: {escape(command)}", highlight=False, soft_wrap=True)
+        console.print(f"next: {for_terminal(command)}", highlight=False, soft_wrap=True)
 
 
 def _name(source: str) -> str:
@@ -294,16 +295,18 @@ def _strongest(run: "FittedRun") -> Table:
     table.add_column("mean activation", justify="right")
     for number in shown[:_N_STRONGEST]:
         name = ncl.feature_names_[number] if ncl.feature_names_ else ""
-        table.add_row(str(number), escape(name), f"{ncl.expected_activation_[number]:.3f}")
+        table.add_row(str(number), for_terminal(name), f"{ncl.expected_activation_[number]:.3f}")
     return table
 
 
 def _table(run: "FittedRun", test: Path | None) -> Table:
     ncl = run.ncl
     where = "test" if run.n_test else "training"
-    table = Table(title=escape(run.folder.name), title_justify="left", show_header=False)
+    table = Table(title=for_terminal(run.folder.name), title_justify="left", show_header=False)
     table.add_row("samples learnt from", f"{run.n_train:,}")
-    kept = "samples kept for testing" if test is None else f"test samples of {escape(test.name)}"
+    kept = (
+        "samples kept for testing" if test is None else f"test samples of {for_terminal(test.name)}"
+    )
     table.add_row(kept, f"{run.n_test:,}")
     table.add_row("principal axes kept", f"{ncl.n_axes_:,} of {ncl.n_features_in_:,}")
     table.add_row("steps", f"{ncl.n_iter_:,}")

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
+
+from nonneg.untrusted import for_terminal
 
 
 def index(
@@ -95,11 +96,13 @@ def index(
     size = f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{1000 * megabytes:.0f} kB"
     console.print(
         f"{written.n_samples:,} samples × {written.n_features:,} features, {written.active:.1f} "
-        f"active, {size}: {escape(str(written.out))}",
+        f"active, {size}: {for_terminal(str(written.out))}",
         highlight=False,
         soft_wrap=True,
     )
-    place = "" if out is None else f" --index {escape(str(out))}"
+    place = "" if out is None else f" --index {for_terminal(str(out))}"
     console.print(
-        f"next: nonneg search {escape(str(run))} QUERY{place}", highlight=False, soft_wrap=True
+        f"next: nonneg search {for_terminal(str(run))} QUERY{place}",
+        highlight=False,
+        soft_wrap=True,
     )

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 import nonneg
@@ -33,6 +32,7 @@ from nonneg.cli import (
     theory,
     train,
 )
+from nonneg.untrusted import for_terminal
 
 
 class _PlainHelp:
@@ -145,8 +145,11 @@ def main() -> None:
         if asked:  # in the middle of an import it may become another error
             _say_interrupted()
             sys.exit(_INTERRUPTED)
+        if isinstance(error, InterruptedError):  # training has saved what it had
+            _say_interrupted(str(error))
+            sys.exit(_INTERRUPTED)
         Console(stderr=True).print(
-            f"[bold red]error:[/] {escape(_sentence(error))}", highlight=False, soft_wrap=True
+            f"[bold red]error:[/] {for_terminal(_sentence(error))}", highlight=False, soft_wrap=True
         )
         sys.exit(1)
     finally:
@@ -181,14 +184,14 @@ def _is_importing(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-def _say_interrupted() -> None:
-    Console(stderr=True).print("interrupted", style="yellow", highlight=False)
+def _say_interrupted(said: str = "interrupted") -> None:
+    Console(stderr=True).print(for_terminal(said), style="yellow", highlight=False, soft_wrap=True)
 
 
 def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as one line, without the place in the code that Python would name."""
     Console(stderr=True).print(
-        f"[yellow]warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True
+        f"[yellow]warning:[/] {for_terminal(str(message))}", highlight=False, soft_wrap=True
     )
 
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
 from nonneg.presets import presets as all_presets
+from nonneg.untrusted import for_terminal
 
 if TYPE_CHECKING:
     from nonneg.runs.experiment import Experiment
@@ -51,8 +51,8 @@ def _explain(console: Console, experiment: "Experiment") -> None:
     from nonneg.settings import explained
 
     for key, value, meaning in explained(experiment):
-        console.print(f"[bold]{key}[/] = {escape(_shown(value))}", soft_wrap=True)
-        console.print(Padding(f"[dim]{escape(meaning)}[/]", (0, 0, 0, 4)))
+        console.print(f"[bold]{key}[/] = {for_terminal(_shown(value))}", soft_wrap=True)
+        console.print(Padding(f"[dim]{for_terminal(meaning)}[/]", (0, 0, 0, 4)))
     console.print("\nChange any of them with --set KEY=VALUE, or in a .toml file of your own.")
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from nonneg.untrusted import for_terminal
 
 if TYPE_CHECKING:
     from nonneg.estimators.reading import Explanation
@@ -120,7 +121,7 @@ def _show(console: Console, found: "FoundSamples", n_features: int) -> None:
         console.print("the query has no active feature: nothing can be found", highlight=False)
         return
     console.print(
-        f"query: {escape(_features(found.query, n_features, by_share=True))}",
+        f"query: {for_terminal(_features(found.query, n_features, by_share=True))}",
         highlight=False,
         soft_wrap=True,
     )
@@ -140,7 +141,7 @@ def _show(console: Console, found: "FoundSamples", n_features: int) -> None:
     for name in shown:
         table.add_column(name, justify="right" if name == "cosine" else "left")
     for cells in zip(*shown.values(), strict=True):
-        table.add_row(*map(escape, cells))
+        table.add_row(*map(for_terminal, cells))
     console.print(table)
 
 

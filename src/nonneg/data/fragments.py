@@ -247,8 +247,20 @@ def _listed(place: Place, source: str) -> list[tuple[str, Any]]:
         raise FileNotFoundError(f"{root} is a file, and {source} asks for files below it")
     is_deep = not rest or "/" in rest
     everything = place.filesystem.get_file_info(fs.FileSelector(root, recursive=is_deep))
+    if place.is_local:
+        for path in Path(root).glob("**/*.parquet" if is_deep else "*.parquet"):
+            _check_is_file(path, root, rest)
     named = [(_below(info.path, root), info) for info in everything if info.is_file]
     return [(name, info) for name, info in named if name and _is_wanted(name, rest)]
+
+
+def _check_is_file(path: Path, root: str, rest: str) -> None:
+    """Raise a sentence for what has the name of a file and is none, which pyarrow leaves out."""
+    name = _below(path.as_posix(), root)
+    if name and _is_wanted(name, rest) and not (path.is_file() or path.is_dir()):
+        raise ValueError(
+            f"{path} is a pipe, a device or a broken link, not a file; mend or remove it"
+        )
 
 
 def _is_wanted(name: str, rest: str) -> bool:

@@ -192,7 +192,8 @@ def dense_rows(X: Any, rows: slice | np.ndarray[Any, Any]) -> Tensor:  # noqa: A
     """Some rows of X as a float32 tensor of its own, ``(len(rows), d)``."""
     is_sparse: bool = sparse.issparse(X)
     part = X[rows].toarray() if is_sparse else X[rows]
-    return torch.from_numpy(np.array(part, dtype=np.float32, order="C"))
+    with np.errstate(over="ignore"):  # check_finite says it, with the numbers of the rows
+        return torch.from_numpy(np.array(part, dtype=np.float32, order="C"))
 
 
 def from_torch(X: Any) -> Any:  # noqa: ANN401

@@ -284,6 +284,8 @@ class EditableFeatures(ComparedFeatures):
         off = [number for which in remove for number in self._numbers(which)]
         factors: dict[int, float] = {}
         for which, by in (boost or {}).items():
+            if by != by:
+                raise ValueError(f"feature {which!r} is boosted by NaN; use a factor from 0 on")
             for number in self._numbers(which):
                 if factors.setdefault(number, by) != by:
                     raise ValueError(

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nonneg.untrusted import check_regular
+
 _MOST_BYTES = 4 << 30
 # Of all but the tensors: the settings, and the state of optimisers.
 _MOST_BYTES_BESIDE = 64 << 20
@@ -27,6 +29,7 @@ def read_restricted(path: Path) -> Any:  # noqa: ANN401
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the checkpoint in it")
+    check_regular(path)
     _check_archive(path)
     try:
         return torch.load(path, map_location="cpu", weights_only=True)

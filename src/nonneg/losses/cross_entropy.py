@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nonneg.head.nonnegative import NonNegative
+from nonneg.rows import at_least_float32
 
 
 def non_negative_cross_entropy(features: Tensor, weight: Tensor, target: Tensor) -> Tensor:
@@ -25,7 +26,9 @@ def non_negative_cross_entropy(features: Tensor, weight: Tensor, target: Tensor)
         >>> non_negative_cross_entropy(silent, torch.ones(4, 5), torch.tensor([0, 1, 3]))
         tensor(1.3863)
     """
-    return F.cross_entropy(F.relu(features) @ F.relu(weight).T, target)
+    with torch.autocast(features.device.type, enabled=False):
+        features, weight = at_least_float32(features), at_least_float32(weight)
+        return F.cross_entropy(F.relu(features) @ F.relu(weight).T, target)
 
 
 class NonNegativeClassifier(nn.Module):

@@ -55,7 +55,12 @@ def _missing_spread(z: Tensor) -> Tensor:
 def _repeated(z: Tensor) -> Tensor:
     centred = z - z.mean(dim=0)
     matrix = centred.T @ centred / (len(z) - 1)  # (d, d)
-    return (matrix.square().sum() - matrix.diagonal().square().sum()) / z.shape[1]
+    return _without_diagonal(matrix).square().sum() / z.shape[1]
+
+
+def _without_diagonal(matrix: Tensor) -> Tensor:
+    """A square matrix with zeros there; to subtract the squares would lose digits."""
+    return matrix - matrix.diagonal().diag()
 
 
 _LEAST_SPREAD = 1e-5
@@ -85,7 +90,7 @@ def barlow_twins(z_a: Tensor, z_b: Tensor, *, redundancy: float = 0.005) -> Tens
         z_a, z_b = at_least_float32(z_a), at_least_float32(z_b)
         correlation = _standard(z_a).T @ _standard(z_b) / len(z_a)  # (d, d)
         diagonal = correlation.diagonal()
-        others = correlation.square().sum() - diagonal.square().sum()
+        others = _without_diagonal(correlation).square().sum()
         return (1 - diagonal).square().sum() + redundancy * others
 
 

@@ -89,7 +89,9 @@ class RunStore:
             console=Console(quiet=True),
         )
         if result.interrupted_by:
-            raise KeyboardInterrupt
+            raise InterruptedError(
+                f"training was stopped by {result.interrupted_by}; the same command continues it"
+            )
         return folder
 
     def figures(

@@ -38,7 +38,7 @@ def run_demo(out: str | Path = "demo", *, console: Console | None = None) -> dic
         The figures of ``"CL"`` and of ``"NCL"``.
 
     Raises:
-        KeyboardInterrupt: If training was interrupted; another call goes on.
+        InterruptedError: If training was interrupted; another call goes on.
     """
     out, console = Path(out), console or Console(quiet=True)
     _, ncl = read_experiment("digits")
@@ -48,7 +48,9 @@ def run_demo(out: str | Path = "demo", *, console: Console | None = None) -> dic
         console.rule(f"{method}: transform = {experiment.encoder.nonnegative}", align="left")
         result = run_experiment(experiment, out=folders[method], resume=True, console=console)
         if result.interrupted_by:
-            raise KeyboardInterrupt
+            raise InterruptedError(
+                f"training was stopped by {result.interrupted_by}; the same command continues it"
+            )
     figures = {
         method: evaluate_run(folder, only=_SECTIONS, settings=_SETTINGS).figures()
         for method, folder in folders.items()

@@ -103,18 +103,22 @@ def evaluate_run(
     def save(name: str) -> None:
         if name in evaluation.skipped:
             evaluation.skipped[name] = reasons.get(name) or evaluation.skipped[name]
+        is_first_figure = name in evaluation.sections and evaluation.sections.keys().isdisjoint(
+            measured
+        )
         measured.append(name)
+        # Before the figures: where these are complete, nobody evaluates again. All processes
+        # encode for it.
+        ranking = _ranking(subject) if split == "test" and is_first_figure else None
         if is_first:
             with locked(run.folder, wait=_SECONDS_TO_WRITE):
+                if ranking is not None:
+                    write_json(run.folder / RANKING_FILE, ranking)
                 _merge(path, evaluation, measured)
                 evaluation.write(path)
         after(name)
 
     evaluate(subject, names, evaluation, watch=watch, after=save)
-    if split == "test" and not evaluation.sections.keys().isdisjoint(names):
-        ranking = _ranking(subject)  # all processes encode for it
-        if is_first:
-            write_json(run.folder / RANKING_FILE, ranking)
     return evaluation
 
 

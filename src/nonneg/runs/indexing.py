@@ -1,5 +1,6 @@
 """The index of a run: its features of a data set on disk, with texts and labels beside them."""
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -83,12 +84,16 @@ def index_run(
     run = Path(run)
     out = run / INDEX_FOLDER if out is None else Path(out)
     check_index_folder(out)
+    if not run.is_dir():
+        raise FileNotFoundError(f"there is no run {run}; give the folder of one")
     names = None if ids is None else _column_of_ids(source, ids, chosen.get("text"))
     with locked(out):
         digest = model_digest(run)
         found = run_features(run, source, watch=watch, **chosen)
         parts = [sparse.csr_array(part) for part in found.parts]
         rows: Any = sparse.vstack(parts, format="csr")
+        if model_digest(run) != digest:
+            raise ValueError(f"{run} has been fitted or curated meanwhile; give the command again")
         weights = idf_weights(rows) if idf else None
         index = SparseIndex.of(rows, names, dtype=dtype, weights=weights)
         index.about = {"run": digest, "source": str(source), "ids": ids}
@@ -126,8 +131,10 @@ class Beside:
                 "with nonneg index"
             )
         for key, name in files.items():
-            path = folder / Path(name).name
+            path = folder / name
             try:
+                if not re.fullmatch(r"[\w.-]+", name) or not name.startswith(BESIDE):
+                    raise ValueError("no index has a file of this name")
                 arrays[key] = npy_array(path, mapped=True)
                 if arrays[key].ndim != 1 or arrays[key].dtype.kind not in _KINDS.get(key, "U"):
                     raise ValueError(f"it holds {arrays[key].dtype} {arrays[key].shape}")
@@ -221,8 +228,10 @@ def _write_texts(path: Path, texts: Sequence[str]) -> NDArray[np.int64]:
 
 def _sweep(out: Path) -> None:
     """Remove what belongs to no index: to one that was replaced, or that could not be written."""
-    facts = read_json(out / INDEX_FILE) if (out / INDEX_FILE).is_file() else {}
-    kept = facts.get("about", {}).get("files", {}).values()
+    try:
+        kept = set(read_json(out / INDEX_FILE)["about"]["files"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # there is no whole one
+        kept = set()
     clear_leftovers(out)  # their names are drawn, so that no writer has them again
     for path in out.glob(f"{BESIDE}*"):
         if path.name not in kept:

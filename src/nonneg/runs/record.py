@@ -158,7 +158,10 @@ def model_digest(folder: str | Path) -> str:
     """
     weights = digest_of_file(Path(folder) / WEIGHTS_FILE)
     config = read_json(Path(folder) / CONFIG_FILE)
-    shaped = {key: config.get("settings", {}).get(key) for key in ("threshold", "max_active")}
+    settings = config.get("settings", {}) if isinstance(config, dict) else None
+    if not isinstance(settings, dict):
+        raise ValueError(f"{Path(folder) / CONFIG_FILE} does not describe a model; copy it again")
+    shaped = {key: settings.get(key) for key in ("threshold", "max_active")}
     thinned = {key: value for key, value in shaped.items() if value is not None}
     curation = read_curation(folder)
     told = "".join(json.dumps(part) for part in (thinned, curation) if part)

@@ -74,11 +74,11 @@ class RunSearch:
     ) -> None:
         self.run = Path(run)
         self.folder = self.run / INDEX_FOLDER if index is None else Path(index)
-        self.index, self.about = _index_of(self.run, self.folder)
+        self.index, self._beside = _index_of(self.run, self.folder)
+        self.about = self.index.about
         self.model = RunModel(self.run, encoder=encoder) if is_fitted(self.run) else None
         named = [] if self.model is None else self.model.ncl.feature_names_
         self.names: Sequence[str] = named
-        self._beside = Beside.of(self.folder, self.about)
 
     def features(
         self,
@@ -147,7 +147,8 @@ class RunSearch:
         among = None
         if label is not None:  # of the class, but for those that were removed since
             among = np.intersect1d(self._beside.ids_of_label(self.folder, label), self.index.ids)
-        hits = self.index.search(features, k, among=among)
+        # No more than there are: places for hits take memory.
+        hits = self.index.search(features, min(k, max(1, len(self.index))), among=among)
         row = features.toarray()[0]
         samples = []
         for name, cosine in zip(hits.ids[0].tolist(), hits.cosines[0].tolist(), strict=True):
@@ -235,7 +236,7 @@ def search_run(
     return place.search(place.edited(features, without=without, boost=boost), k, label=label)
 
 
-def _index_of(run: Path, folder: Path) -> tuple[SparseIndex, dict[str, Any]]:
+def _index_of(run: Path, folder: Path) -> tuple[SparseIndex, Beside]:
     if not run.is_dir():
         raise FileNotFoundError(f"there is no run {run}; give the folder of one")
     again = f"nonneg index {run} DATA" + (
@@ -253,7 +254,12 @@ def _index_of(run: Path, folder: Path) -> tuple[SparseIndex, dict[str, Any]]:
             f"{folder} is the index of another run, or {run} has been fitted or curated since; "
             f"build it again with: {again}"
         )
-    return index, about
+    try:
+        return index, Beside.of(folder, about)
+    except ValueError:
+        if SparseIndex.load(folder).about == about:
+            raise
+        return _index_of(run, folder)  # it was replaced meanwhile
 
 
 def _check_row(row: int, n_rows: int, of: str) -> None:
@@ -264,6 +270,8 @@ def _check_row(row: int, n_rows: int, of: str) -> None:
 def _numbers(query: str) -> NDArray[np.float32] | None:
     """The numbers that a text consists of; None for any other text."""
     try:
-        return np.array([float(word) for word in query.replace(",", " ").split()], np.float32)
+        numbers = np.array([float(word) for word in query.replace(",", " ").split()])
     except ValueError:
         return None
+    with np.errstate(over="ignore"):  # said by whoever reads them
+        return numbers.astype(np.float32)

@@ -4,6 +4,7 @@ A query visits the lists of its own active features only, so that its time follo
 samples share a feature with it, not from how many there are.
 """
 
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -199,7 +200,7 @@ class SparseIndex:
         for part in self._parts:
             n = len(part.ids)
             mask = part.is_there if allowed is None else part.is_there & allowed[start : start + n]
-            numbers, cosines = part.lists.best(queries, k, None if mask.all() else mask)
+            numbers, cosines = part.lists.best(queries, min(k, n), None if mask.all() else mask)
             found.append((np.where(numbers >= 0, numbers + start, -1), cosines))
             start += n
         numbers, cosines = (np.concatenate(column, axis=1) for column in zip(*found, strict=True))
@@ -280,22 +281,31 @@ class SparseIndex:
         path = Path(folder) / INDEX_FILE
         if not path.is_file():
             raise FileNotFoundError(f"{folder} holds no index: {INDEX_FILE} is missing; {_REMEDY}")
-        facts = read_json(path, remedy=_REMEDY)
-        try:
-            index = cls(int(facts["n_features"]), dtype=facts["dtype"])
-            place, n = path.parent / Path(facts["part"]).name, int(facts["n_samples"])
-            index._next_id, index.about = int(facts["next_id"]), dict(facts["about"])
-            lists = Postings.read(place, n, index.n_features, is_short=index.dtype == "float16")
-            ids = npy_array(place / "ids.npy", mapped=True)
-            if facts["is_weighted"]:
-                weights = npy_array(place / "weights.npy")
-                index.weights = checked_weights(weights, index.n_features)
-            if ids.shape != (n,) or ids.dtype.kind not in "iU":
-                raise ValueError("ids and lists do not fit together")
-        except (KeyError, TypeError, ValueError, OSError) as error:
-            raise ValueError(
-                f"{path} does not describe a whole index ({error}); {_REMEDY}"
-            ) from error
+        while True:
+            facts = read_json(path, remedy=_REMEDY)
+            try:
+                return cls._of_facts(path, facts)
+            except (KeyError, TypeError, ValueError, OSError) as error:
+                if read_json(path, remedy=_REMEDY) == facts:  # else it was replaced meanwhile
+                    raise ValueError(
+                        f"{path} does not describe a whole index ({error}); {_REMEDY}"
+                    ) from error
+
+    @classmethod
+    def _of_facts(cls, path: Path, facts: Any) -> Self:  # noqa: ANN401
+        """What index.json tells of; raises errors of many kinds where it is forged."""
+        index = cls(int(facts["n_features"]), dtype=facts["dtype"])
+        if not re.fullmatch(r"part-\w+", facts["part"]):
+            raise ValueError(f"its part is {facts['part']!r}")
+        place, n = path.parent / facts["part"], int(facts["n_samples"])
+        index._next_id, index.about = int(facts["next_id"]), dict(facts["about"])
+        lists = Postings.read(place, n, index.n_features, is_short=index.dtype == "float16")
+        ids = npy_array(place / "ids.npy", mapped=True)
+        if facts["is_weighted"]:
+            weights = npy_array(place / "weights.npy")
+            index.weights = checked_weights(weights, index.n_features)
+        if ids.shape != (n,) or ids.dtype.kind not in "iU":
+            raise ValueError("ids and lists do not fit together")
         index._parts = [_Part(lists, ids, np.ones(n, dtype=np.bool_))]
         return index
 
@@ -416,12 +426,19 @@ class SparseIndex:
 
 def check_index_folder(folder: Path) -> None:
     """Raise ``FileExistsError`` for a folder that holds something else than an index."""
-    if folder.is_dir() and not (folder / INDEX_FILE).is_file():
-        known = ("part-", BESIDE, ".")  # of an index that was not finished
-        if any(not path.name.startswith(known) for path in folder.iterdir()):
-            raise FileExistsError(
-                f"{folder} holds something else than an index; choose another folder"
-            )
+    if not folder.is_dir():
+        return
+    known: tuple[str, ...] = ("part-", BESIDE, ".")  # of an index that was not finished
+    try:
+        facts = read_json(folder / INDEX_FILE)
+    except FileNotFoundError:
+        is_ours = False
+    except (OSError, ValueError):  # damaged
+        is_ours, known = False, (*known, INDEX_FILE)
+    else:
+        is_ours = isinstance(facts, dict) and facts.get("nonneg") == "index"
+    if not is_ours and any(not path.name.startswith(known) for path in folder.iterdir()):
+        raise FileExistsError(f"{folder} holds something else than an index; choose another folder")
 
 
 def _generation(folder: Path) -> int:

@@ -135,6 +135,13 @@ COMMANDS = {
         for target in ("qdrant", "elasticsearch", "opensearch", "jsonl")
     },
     "import-checkpoint": Command(("import-checkpoint", "a.ckpt", *IMPORT, "--out", "new"), "new"),
+    "report of a run": Command(("report", "fitted"), "fitted", before=(("report", "fitted"),)),
+    "reproduce": Command(
+        ("reproduce", "properties", "--preset", "digits", "--seeds", "1", *TRAIN, "--out", "new"),
+        "new",
+    ),
+    "demo": Command(("demo", "--out", "new"), "new"),
+    "demo of texts": Command(("demo", "--texts", "--out", "new"), "new"),
     "export to onnx": Command(
         ("export", "fitted", "--to", "onnx", "--out", "new.onnx"), "new.onnx", package="onnx"
     ),
@@ -152,10 +159,25 @@ folder, *arguments = sys.argv[1:]
 os.chdir(folder)
 installed(SimpleNamespace(setitem=operator.setitem))
 sys.argv = ["nonneg", *arguments]
+if arguments[0] == "demo":
+    from faults.commands import make_demo_small
+    make_demo_small()
 {prepare}
 from nonneg.cli import main
 main()
 """
+
+
+def make_demo_small():
+    """Let the demos train briefly, on few samples; they write the same files."""
+    from nonneg.report import demo
+    from nonneg.runs.experiment import read_experiment
+    from nonneg.runs.vector_fits import vector_experiment
+
+    small = read_experiment("digits", TRAIN[1::2])
+    demo.read_experiment = lambda name: small
+    demo.vector_experiment = lambda found: vector_experiment(found, FIT[1::2])
+    demo.files = lambda package: Path()
 
 
 def started(folder, arguments, prepare="", **environment):
@@ -185,6 +207,9 @@ def prepared(folder):
     rows = [f"{text},{kind}\n" for text, kind in zip(TEXTS, KINDS, strict=True)]
     for name, some in (("texts.csv", rows), ("fewer.csv", rows[::3])):
         (folder / name).write_text("text,kind\n" + "".join(some))
+    (folder / "clinc150").mkdir()
+    (folder / "clinc150" / "requests.csv").write_text("text,intent\n" + "".join(rows))
+    np.savez(folder / "clinc150" / "vectors.npz", inputs=np.resize(X, (len(rows), 4)))
     if find_spec(ARROW):
         write_parts(folder / "parts", X.astype(np.float32), [40, 90])
     torch.save({"state_dict": solo_weights()}, folder / "a.ckpt")
@@ -247,6 +272,9 @@ class Workplace:
 
 _TIMINGS = re.compile(
     rb'"(seconds|images_per_second|loss_sum|seconds_within|within)": ?-?[0-9.e+-]+'
+    # Of the tables of nonneg reproduce.
+    rb'|"training_seconds": \{[^}]*\}|(?<="step_ms": \{)\s*"value": [0-9.e+-]+'
+    rb"|\| step, ms \|.*|training took [0-9.]+ minutes"
 )
 
 

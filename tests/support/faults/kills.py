@@ -51,6 +51,7 @@ def fsync(handle):
     sync(handle)
 
 os.fsync = fsync
+sys.dont_write_bytecode = True
 import nonneg.cli.main
 sys.addaudithook(Operations.hook)
 """
@@ -75,23 +76,31 @@ def n_operations(workplace, name):
 
 
 def killed_at(workplace, name, number):
-    """Kill a command at an operation and run it again; gives what is wrong then, "" for nothing."""
+    """Kill a command at an operation and run it again; gives what is wrong then, "" for nothing.
+
+    None if it makes fewer operations, so that nothing was killed.
+    """
     place = workplace.copy(name)
     prepare = _COUNTING.format(wanted=number)
     ended = ran(place, COMMANDS[name].arguments, prepare)
     if ended.returncode == 0:
         shutil.rmtree(place)
-        return None  # it makes fewer
+        return None
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     return _after(workplace, name, place)
 
 
 def killed_after(workplace, name, seed):
-    """The same at a moment that chance chooses."""
+    """The same at a moment that chance chooses; None if the command had ended by then."""
     place = workplace.copy(name)
+    seconds = random.Random(f"{name} {seed}").uniform(0, workplace.seconds(name))
     process = started(place, COMMANDS[name].arguments)
-    time.sleep(random.Random(f"{name} {seed}").uniform(0, 1.5))
-    process.kill()
+    time.sleep(seconds)
+    code = process.kill()
+    if code == 0:
+        shutil.rmtree(place)
+        return None
+    assert code == -signal.SIGKILL, code
     return _after(workplace, name, place)
 
 
