@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -70,6 +71,12 @@ def test_rows_that_skip_a_check_have_the_features_of_those_that_pass_it(fitted):
     np.testing.assert_array_equal(given, X_NEW[:1])
 
 
+def as_matrix(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return np.asmatrix(rows)
+
+
 def with_entry(value):
     row = X_NEW[:1].copy()
     row[0, 3] = value
@@ -89,7 +96,7 @@ def with_entry(value):
         (X_NEW[:1] + 1j, ValueError, "Complex data not supported"),
         (np.full((1, N_COLUMNS), "one"), ValueError, "not compatible with arrays of bytes"),
         (np.full((1, N_COLUMNS), None), ValueError, "NaN or infinity"),
-        (np.asmatrix(X_NEW[:1]), TypeError, "np.matrix is not supported"),
+        (as_matrix(X_NEW[:1]), TypeError, "np.matrix is not supported"),
         (["a text"], ValueError, "X holds texts, not vectors; embed them first"),
     ],
 )
