@@ -12,7 +12,6 @@ abstracts of Cranfield, as far as ``benchmarks.embedding_vectors`` has left them
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -43,6 +42,11 @@ N_IN_MEMORY = 125_000
 N_TEXTS = 256
 TEXTS = {"short requests": "clinc150_train_texts.json", "abstracts": "cranfield_corpus_texts.json"}
 BILLION = 1_000_000_000
+_PEAK = (
+    "import resource, subprocess, sys; "
+    "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
+)
 
 
 def main() -> None:
@@ -158,9 +162,9 @@ def peak_of_command(folder: Path, source: str) -> int:
     out = f"out-{source.count('*')}"
     uri = f"{(folder / 'in').as_uri()}{source.removeprefix('in')}"
     command = [sys.executable, "-m", "nonneg", "embed", "run", uri, "--out", out]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    # The largest of all children so far: the one with more to do comes last.
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    # A child counts the memory of the process that starts it, so a small one has to.
+    started = [sys.executable, "-S", "-c", _PEAK, *command]
+    return int(subprocess.run(started, cwd=folder, check=True, capture_output=True).stdout)
 
 
 if __name__ == "__main__":

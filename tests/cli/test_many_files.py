@@ -55,6 +55,7 @@ REFUSED = [
     (["embed", "run", "in", "--out", "o", "--engine", "spark"], "unknown engine 'spark'; choose"),
     (["embed", "no", "in/*.parquet", "--out", "o"], "holds no fitted estimator; give a folder of"),
     (["embed", "run", "no/*.parquet", "--out", "o"], "there is no file or folder"),
+    (["embed", "run", "in/no", "--out", "o"], "there is no file or folder in/no"),
     (["embed", "run", "in/*.csv", "--out", "o"], "there is no parquet file at in/*.csv; give"),
     (["embed", "run", "in", "--out", "o", "--split", "test"], "leave out --split: in names many"),
     (["embed", "run", "x.npy", "--shard", "1/2"], "leave out --shard: it is for a fitted run"),

@@ -94,6 +94,7 @@ def embed(
     """
     # Imported on use: the help of the command needs none of this.
     from nonneg.data.fragments import are_fragments
+    from nonneg.data.sources import names
     from nonneg.evaluation.subject import join_processes
     from nonneg.io import check_output
     from nonneg.runs.embedding import embed_run
@@ -107,6 +108,8 @@ def embed(
         _embed_many(run, source, out, column, text, encoder, *for_many.values())
         return
     _check_absent(for_many, "it is for a fitted run and many parquet files")
+    if is_fitted(run) and not Path(source).exists() and source not in names():
+        raise FileNotFoundError(f"there is no file or folder {source}")
     check_output(Path(out), ".npz", read=[source])
     is_first = join_processes()
     console = Console(quiet=not is_first)
