@@ -374,7 +374,7 @@ they were on the day that stands beside them.
 """
 
 
-_MENDED = "; what failed was mended meanwhile and tried again"
+_MENDED = "; sources changed meanwhile, what had failed was tried again"
 
 
 def _beside(name, state):

@@ -26,6 +26,14 @@ def test_a_command_that_is_killed_at_a_file_ends_the_same_the_next_time(workplac
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["train", "index"])
+def test_a_command_that_is_killed_at_any_moment_ends_the_same_the_next_time(workplace, name):
+    outcomes = [kills.killed_after(workplace, name, seed) for seed in range(4)]
+    assert set(outcomes) <= {"", None}  # None where it had ended before
+    assert "" in outcomes
+
+
+@pytest.mark.slow
 def test_a_killed_server_answers_the_same_again(workplace):
     pytest.importorskip("uvicorn", reason="uvicorn is not installed; it is in the dev extra")
     assert kills.killed_server(workplace, 0) == ""

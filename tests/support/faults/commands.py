@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import time
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -238,7 +239,7 @@ class Workplace:
     def __init__(self, folder):
         self.folder = Path(folder)
         self._start = prepared(self.folder / "start")
-        self._before, self._expected, self._n = {}, {}, 0
+        self._before, self._contents, self._expected, self._seconds, self._n = {}, {}, {}, {}, 0
 
     def copy(self, name):
         """A new folder to run a command in, with what is there before it."""
@@ -255,19 +256,29 @@ class Workplace:
         return place
 
     def before(self, name):
-        """The contents before the command."""
-        self._before.get(name) or shutil.rmtree(self.copy(name))
-        return contents(self._before[name])
+        """The contents before the command, of a copy: runs know where they were made."""
+        if name not in self._contents:
+            place = self.copy(name)
+            self._contents[name] = contents(place)
+            shutil.rmtree(place)
+        return self._contents[name]
 
     def expected(self, name):
         """The contents after a command that nothing happened to."""
         if name not in self._expected:
             place = self.copy(name)
+            began = time.monotonic()
             ended = ran(place, COMMANDS[name].arguments)
+            self._seconds[name] = time.monotonic() - began
             assert ended.returncode == 0, ended.stderr
             self._expected[name] = contents(place)
             shutil.rmtree(place)
         return self._expected[name]
+
+    def seconds(self, name):
+        """How long the command took then."""
+        self.expected(name)
+        return self._seconds[name]
 
 
 _TIMINGS = re.compile(

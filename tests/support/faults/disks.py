@@ -72,8 +72,9 @@ def read_only(workplace, name, disk):
     elif not unchanged:
         wrong = "something has changed"
     if not wrong:
-        wrong, _ = _judged(workplace, name, place, ended)
-    return f"{name}: {wrong}" if wrong else ""
+        return _judged(workplace, name, place, ended)[0]
+    shutil.rmtree(place)
+    return f"{name}: {wrong}"
 
 
 def _judged(workplace, name, place, ended):

@@ -8,7 +8,12 @@ from importlib.util import find_spec
 from faults.commands import ARROW, COMMANDS, FIT, TRAIN, contents, ran, started
 
 _TOGETHER = "parent.send('here')\nparent.recv()\n"
-_REFUSED = ("is writing to the run in", "holds a run with other settings", "already holds this run")
+_REFUSED = (
+    "is writing to the run in",
+    "holds a run with other settings",
+    "already holds this run",
+    "has been fitted or curated meanwhile",
+)
 
 
 def _seed(command, seed):
