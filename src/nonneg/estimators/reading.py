@@ -318,7 +318,7 @@ class EditableFeatures(ComparedFeatures):
             raise ValueError(
                 f"no feature is called {which!r}"
                 + (f"; near: {', '.join(map(repr, near))}" if near else "")
-                + "; names come from describe(X, texts=…) or labels=…"
+                + ("" if any(self.feature_names_) else "; names come from describe(X, texts=…)")
             )
         taken = " · ".join(f"{number} {name}" for number, name in found[:_N_SAID])
         more = f" and {len(found) - _N_SAID} more, see find()" if len(found) > _N_SAID else ""
