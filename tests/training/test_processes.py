@@ -175,7 +175,7 @@ def test_two_processes_embed_and_evaluate_as_one(alone, tmp_path):
         place = ["--out", str(folder / "Z.npz")]
         commands = [
             ["embed", str(folder), "digits", "--batch-size", "50", "--hidden", *place],
-            # The first needs no training samples, but the ranking that comes after it does.
+            # The first needs no training samples, but the ranking that comes with it does.
             ["evaluate", "--only", "properties", str(folder)],
             ["evaluate", "--only", "neighbours", str(folder)],
         ]
