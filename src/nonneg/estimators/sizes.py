@@ -123,7 +123,10 @@ def chosen_sizes(
         n_neighbors = _within(round(wanted), 1, max(1, n_samples // 20))
         return Sizes(n_features, n_neighbors, *_CHOSEN[key])
 
-    few = _mixed(sizes("few", 0.35, 2048, 20), sizes("grouped", 0.2, 2048, 20), is_grouped)
+    few = sizes("few", 0.35, 2048, 20)
+    # A few hundred samples have less to be told apart by.
+    few = few._replace(max_active=_within(n_samples // 80, 8, few.max_active))
+    few = _mixed(few, sizes("grouped", 0.2, 2048, 20), is_grouped)
     loose = _mixed(sizes("loose", 0.4, most_loose, 20), few, is_few)
     tight = sizes("tight", 0.14, most_tight, 30 - 15 * is_few)
     apart = _share((clustering - _APART) / _APART_RANGE)
