@@ -271,6 +271,14 @@ def run_arm(arm: Arm, seed: int) -> bool:
     return result.interrupted_by is None
 
 
+def is_recorded(arm: Arm, seed: int) -> bool:
+    """Whether the last epoch of a run is among the results, wherever it was trained."""
+    return any(
+        (line["arm"], line["seed"]) == (arm.title, seed) and line["epoch"] == line["epochs"]
+        for line in lines()
+    )
+
+
 def folder_of(arm: Arm, seed: int) -> Path:
     """Where a run is, or will be."""
     plain = "".join(c if c.isalnum() else "-" for c in arm.title.lower())
@@ -318,6 +326,8 @@ ARMS = (
     Arm(F, "NCL, signed for a third", slope=until(1 / 3)),
     Arm(F, "NCL, MLP", _MLP),
     Arm(F, "CL, MLP", _MLP, signed=True),
+    Arm(F, "CL, half of the loss the backbone's", signed=True, backbone_weight=_HALF),
+    Arm(F, "NCL, half of the loss the backbone's", backbone_weight=_HALF),
     Arm(C, "CL, 60 epochs", _SIXTY, signed=True, measured=_CURVE),
     Arm(C, "NCL, 60 epochs", _SIXTY, measured=_CURVE),
     Arm(F, "CL, 60 epochs", _SIXTY, signed=True, measured=_CURVE),
@@ -343,7 +353,7 @@ def main() -> None:
     chosen = [a for a in ARMS if not options.arm or any(part in a.title for part in options.arm)]
     for seed in map(int, options.seeds.split(",")):
         for arm in chosen:
-            if RunFolder(folder_of(arm, seed)).is_finished:
+            if is_recorded(arm, seed) or RunFolder(folder_of(arm, seed)).is_finished:
                 continue
             began = time.time()
             print(f"{time.strftime('%H:%M:%S')} {arm.title}, seed {seed}", flush=True)
