@@ -42,7 +42,7 @@ def test_changes_are_written_shown_and_undone(nonneg, run):
 
     assert nonneg("curate", run).stdout.count("tea & ale") == 1  # shown, not changed
     undone = nonneg("curate", run, "--undo")
-    assert "no feature was renamed, merged or hidden" in undone.stdout
+    assert "no feature is renamed, merged or hidden" in undone.stdout
     np.testing.assert_array_equal(library.NCL.load(run).transform(X), before)
 
 

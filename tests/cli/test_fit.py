@@ -189,7 +189,7 @@ def test_evaluate_measures_what_transform_gives(nonneg, run):
     skipped = found["skipped"]
     assert skipped["sepin"] == "a fitted run has no two views of a sample"
     assert skipped["transfer"] == "a fitted run reads vectors of one kind"
-    assert skipped["robustness"] == "x.npy holds vectors; only images are corrupted"
+    assert skipped["robustness"] == "x.npy holds no images; only images are corrupted"
     assert found["data"]["train"] == {"name": "x.npy", "n_samples": 360}
     assert found["data"]["test"] == {"name": "x.npy", "n_samples": 40}
     _, test = split_off(VectorData(X), 40)

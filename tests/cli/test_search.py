@@ -88,6 +88,23 @@ def test_a_query_can_be_edited_by_name(nonneg, place):
     assert ended.returncode == 0, ended.stderr
 
 
+def test_an_edit_without_effect_is_said(nonneg, place):
+    query = search_run(place / "run", TEXTS[5]).query
+    on = {s.feature for s in query.shared}
+    off = next(n for n in range(len(on) + 1) if n not in on)
+    ended = nonneg("search", "run", TEXTS[5], "--without", str(off), cwd=place)
+    assert "the query has none of the features that were to be left out" in ended.stdout
+    assert search_run(place / "run", TEXTS[5], without=[min(on)]).note is None
+
+
+def test_the_index_in_the_folder_of_another_run_is_not_to_be_replaced(nonneg, place):
+    ended = nonneg("search", "vectors", "--like", "3", "--index", "run/index", cwd=place)
+    assert ended.returncode == 1
+    said = " ".join(ended.stderr.split())
+    assert "leave out --index, and make one with: nonneg index vectors DATA" in said
+    assert "--out" not in said
+
+
 def test_samples_and_rows_are_queries_too(place):
     like = search_run(place / "run", like="no 9", k=4)
     assert like.samples[0].cosine == pytest.approx(1, abs=1e-5)

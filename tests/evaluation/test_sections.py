@@ -169,7 +169,7 @@ def test_only_the_layers_named_are_probed(layer, subject):
     [
         ("sepin", "SEPIN needs the views and the temperature of an InfoNCE run"),
         ("transfer", "there is no other set to transfer to; name one"),
-        ("robustness", "vectors holds vectors; only images are corrupted"),
+        ("robustness", "vectors holds no images; only images are corrupted"),
         ("factors", "the factors behind vectors are not known"),
         ("hierarchy", "vectors has one level of labels"),
         ("fine_tune", "fine-tuning keeps its run in a folder; give one"),

@@ -35,7 +35,7 @@ def curate(
     console = Console()
     curated = curate_run(run, changes, undo=undo)
     if not curated.lines:
-        console.print("no feature was renamed, merged or hidden", highlight=False)
+        console.print("no feature is renamed, merged or hidden", highlight=False)
     else:
         table = Table(title=for_terminal(run.name), title_justify="left")
         for column in ("feature", "name", "change"):
@@ -46,6 +46,11 @@ def curate(
     if curated.note is not None:
         console.print(curated.note, highlight=False, markup=False, soft_wrap=True)
     if curated.is_changed:
-        console.print(
-            f"next: nonneg report {for_terminal(str(run))}", highlight=False, soft_wrap=True
-        )
+        shown = for_terminal(str(run))
+        console.print(f"next: nonneg report {shown}", highlight=False, soft_wrap=True)
+        if (run / "index").is_dir():
+            console.print(
+                f"and, for search and serve: nonneg index {shown} DATA",
+                highlight=False,
+                soft_wrap=True,
+            )

@@ -125,6 +125,8 @@ def _show(console: Console, found: "FoundSamples", n_features: int) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if found.note is not None:
+        console.print(found.note, style="yellow", highlight=False, soft_wrap=True)
     if not found.samples:
         console.print("no sample shares a feature with the query", highlight=False)
         return

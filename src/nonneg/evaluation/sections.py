@@ -257,7 +257,7 @@ def other_size(samples: Data, trained_on: tuple[int, ...]) -> str | None:
 def corruption(subject: Subject, watch: Watch) -> Figures:
     """The clean probe on corrupted, sketched and stylised images."""
     if len(subject.test.sample_shape) != 3:
-        raise NotMeasurableError(f"{subject.test.name} holds vectors; only images are corrupted")
+        raise NotMeasurableError(f"{subject.test.name} holds no images; only images are corrupted")
     settings = subject.settings
     found = robustness(
         subject.encoder,

@@ -1,7 +1,7 @@
 """Search with a run: queries by text, vector or sample, and why each sample was found."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,12 @@ class FoundSamples:
     Args:
         query: The query itself: its active features, each with its share of 1.
         samples: The nearest first.
+        note: What was asked for and had no effect; None for nothing.
     """
 
     query: Explanation
     samples: tuple[FoundSample, ...]
+    note: str | None = None
 
 
 class RunSearch:
@@ -233,14 +235,20 @@ def search_run(
     """
     place = RunSearch(run, index, encoder=encoder)
     features = place.features(query, like=like, row=row, of=of)
-    return place.search(place.edited(features, without=without, boost=boost), k, label=label)
+    edited = place.edited(features, without=without, boost=boost)
+    found = place.search(edited, k, label=label)
+    if (without or boost) and np.array_equal(edited.toarray(), features.toarray()):
+        note = "the query has none of the features that were to be left out or boosted"
+        found = replace(found, note=f"{note}: it is searched as it was")
+    return found
 
 
 def _index_of(run: Path, folder: Path) -> tuple[SparseIndex, Beside]:
     if not run.is_dir():
         raise FileNotFoundError(f"there is no run {run}; give the folder of one")
+    others = folder.parent != run and (folder.parent / "run.json").exists()
     again = f"nonneg index {run} DATA" + (
-        "" if folder == run / INDEX_FOLDER else f" --out {folder}"
+        "" if others or folder == run / INDEX_FOLDER else f" --out {folder}"
     )
     try:
         index = SparseIndex.load(folder)
@@ -252,7 +260,7 @@ def _index_of(run: Path, folder: Path) -> tuple[SparseIndex, Beside]:
     if about["run"] != model_digest(run):
         raise ValueError(
             f"{folder} is the index of another run, or {run} has been fitted or curated since; "
-            f"build it again with: {again}"
+            f"{'leave out --index, and make one' if others else 'build it again'} with: {again}"
         )
     try:
         return index, Beside.of(folder, about)

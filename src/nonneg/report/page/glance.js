@@ -17,7 +17,12 @@ function figureOf(key) {
 
 function bigNumbers() {
   const alive = figureOf("alive_rate").beside;
-  const dead = alive.n_dead ? `${count(alive.n_dead)} dead` : "none dead";
+  const away = features.n_active.filter((_, feature) => stateOf(feature) === "changed").length;
+  const n_dead = Math.max(0, alive.n_dead - away);
+  const dead = [
+    n_dead ? `${count(n_dead)} dead` : away ? null : "none dead",
+    away ? `${count(away)} merged or hidden` : null,
+  ].filter(Boolean).join(" · ");
   const boxes = [
     bigNumber(count(alive.n_alive), `of ${count(content.n_features)} features are alive`, dead),
     bigNumber(

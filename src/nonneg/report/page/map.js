@@ -1,10 +1,16 @@
 // The map of the features: on a plane, near those that fire for the same samples.
 
+/** A name that fits beside its point. */
+function shortName(feature) {
+  const name = featureName(feature);
+  return name.length > 28 ? `${name.slice(0, 27).trimEnd()}…` : name;
+}
+
 /** Names that do not lie on each other, features that are strongest on average first. */
 function placedNames(places, width, height) {
   const boxes = [];
   return places.filter(({ feature, x, y }) => {
-    const long = featureName(feature).slice(0, 28).length * 6.5 + 12;
+    const long = shortName(feature).length * 6.5 + 12;
     const left = x > 0.8 ? x * width - long : x * width;
     const box = [left, y * height - 8, left + long, y * height + 10];
     const free = boxes.every(
@@ -57,7 +63,7 @@ function featureMap() {
           },
           isImage ? thumbnail(samples, first, 30) : null,
           named.has(feature)
-            ? el("span", { class: x > 0.8 ? "flipped" : null }, featureName(feature).slice(0, 28))
+            ? el("span", { class: x > 0.8 ? "flipped" : null }, shortName(feature))
             : null,
         );
       }),
