@@ -58,7 +58,11 @@ class Forked:
         """The exit code and what was written, once it has ended by itself."""
         self._process.join(_TIMEOUT)
         assert self._process.exitcode is not None, "it does not end"
-        out, err = (path.read_text() if path.exists() else "" for path in (self._out, self._err))
+        # A process that was killed may have ended within a letter.
+        out, err = (
+            path.read_text(errors="replace") if path.exists() else ""
+            for path in (self._out, self._err)
+        )
         self._folder.cleanup()
         return SimpleNamespace(returncode=self._process.exitcode, stdout=out, stderr=err)
 
