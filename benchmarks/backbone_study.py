@@ -13,7 +13,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from torch import Tensor
 
 from nonneg import metrics
 from nonneg.data.dataset import Data
-from nonneg.encoder import Encoded, Encoder
+from nonneg.encoder import Encoder
 from nonneg.evaluation.few_labels import few_label_probe
 from nonneg.evaluation.probe.linear import fitted_probe
 from nonneg.evaluation.subject import features_of_views, some_data
@@ -39,13 +39,11 @@ from nonneg.training.run_folder import RunFolder
 from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Engine, Upkeep
 from nonneg.training.trainer import Run, run_task
-from nonneg.training.upkeep import finalise_features
+from nonneg.training.upkeep import finalise_features, is_finalised
 
 RESULTS = Path(__file__).parents[1] / "results" / "studies" / "backbone.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "history" / "backbone.md"
 RUNS = Path("runs/backbone-study")
-# Probes of thousands of features are fitted to so many training images.
-N_PROBED = 10_000
 N_SEPIN = 2000
 TOP = 20
 
@@ -66,6 +64,8 @@ class Arm:
         backbone_weight: Of the backbone's own loss, by the share of the steps. The backbone gets
             the features' gradient times one minus it; the projector gets all of it.
         measured: Epochs after which it is measured, besides the last.
+        bounds: Of on-rates, least and most, as percentages: the trained features are finalised
+            with each of them and measured. None: with those of the preset.
     """
 
     preset: str
@@ -75,11 +75,27 @@ class Arm:
     slope: Course | None = None
     backbone_weight: Course | None = None
     measured: tuple[int, ...] = ()
+    bounds: tuple[tuple[int, int], ...] = ()
 
     @property
     def title(self) -> str:
         """What its lines are called."""
         return f"{self.preset} {self.name}"
+
+    def ways(self) -> list[tuple[str, dict[str, Any]]]:
+        """The bounds of on-rates with which it is finalised: a title and settings for each."""
+        return [
+            (
+                f"{self.title}, on for {least} to {most} %",
+                {"min_on_rate": least / 100, "max_on_rate": most / 100, "keep_angles": True},
+            )
+            for least, most in self.bounds
+        ]
+
+    @property
+    def titles(self) -> list[str]:
+        """What its lines are called, one for each way in which it is finalised."""
+        return [title for title, _ in self.ways()] or [self.title]
 
 
 class Studied(Contrastive):
@@ -154,33 +170,43 @@ class Studied(Contrastive):
         return super().measured(loss, inputs, labels)
 
     def _study(self, epoch: int, loss: float, *, is_last: bool) -> None:
-        assert self.run is not None
         trained = time.process_time() - self.cpu
-        encoder, loop = self.encoder, self.config.training
-        if not is_last and (loop.keep_angles or loop.max_on_rate < 1):
-            # As it would be finalised if this epoch were the last.
+        for title, encoder in self._finalised(is_last=is_last):
+            temperature = float(self.config.loss.temperature)
+            record = {
+                "arm": title,
+                "seed": self.seed,
+                "epoch": epoch,
+                "epochs": self.config.training.epochs,
+                "loss": loss,
+                **figures(encoder, self.pairs, self.train, self.held_out, temperature=temperature),
+                "core_seconds_training": round(trained, 1),
+                "core_seconds": round(time.process_time() - self.cpu, 1),
+            }
+            # What follows is of the same training, whose time counts once.
+            self.cpu, trained = time.process_time(), 0.0
+            append(record)
+
+    def _finalised(self, *, is_last: bool) -> Iterator[tuple[str, Encoder]]:
+        """What is measured: the encoder as it would be if this epoch were the last."""
+        assert self.run is not None
+        loop = self.config.training
+        if not self.arm.bounds and (is_last or not is_finalised(loop)):
+            yield self.arm.title, self.encoder
+            return
+        ways = {self.arm.title: loop}
+        if self.arm.bounds:
+            ways = {title: loop.model_copy(update=rates) for title, rates in self.arm.ways()}
+        for title, way in ways.items():
             encoder = deepcopy(self.encoder)
             finalise_features(
                 Upkeep((encoder,), self._views),
                 self.run._looked_at(),
-                keeps_angles=loop.keep_angles,
-                max_on_rate=loop.max_on_rate,
+                way,
                 decides=True,
                 n_processes=1,
             )
-        temperature = float(self.config.loss.temperature)
-        record = {
-            "arm": self.arm.title,
-            "seed": self.seed,
-            "epoch": epoch,
-            "epochs": self.config.training.epochs,
-            "loss": loss,
-            **figures(encoder, self.pairs, self.train, self.held_out, temperature=temperature),
-            "core_seconds_training": round(trained, 1),
-        }
-        record["core_seconds"] = round(time.process_time() - self.cpu, 1)
-        self.cpu = time.process_time()
-        append(record)
+            yield title, encoder
 
 
 def figures(
@@ -199,13 +225,12 @@ def figures(
     y, labels = train.labels, held_out.labels
     assert y is not None
     assert labels is not None
-    few = Encoded(*(part[:N_PROBED] for part in known))
     of_hidden = fitted_probe(known.hidden, y)
-    of_features = fitted_probe(few.features, y[:N_PROBED])
+    of_features = fitted_probe(known.features, y)
     sparsity = metrics.sparsity(shown.features)
     purity = metrics.top_purity(shown.features, labels, TOP, n_permutations=1)
     n_quarter = max(1, round(sparsity.n_alive / 4))
-    kept = metrics.select(few.features, n_quarter)
+    kept = metrics.select(known.features, n_quarter)
     some = some_data(held_out, N_SEPIN, seed=0)
     z_a, z_b = features_of_views(encoder, pairs, some, seed=0)
     few_labels = few_label_probe(
@@ -226,11 +251,18 @@ def figures(
         "sparsity_alive": sparsity.value_alive,
         "alive_rate": sparsity.n_alive / n_features,
         "on_for_20_rate": purity.averaged_over / n_features,
+        # As often as 20 of the 10,000 images of a test set.
+        "on_for_10_rate": _on_for(shown.features, len(shown.features) // 500) / n_features,
         "top20_purity": purity.value,
         "impurity": 1 - purity.value,
         "sepin_1": metrics.sepin(z_a, z_b, temperature=temperature).at[1],
     }
     return {key: None if math.isnan(value) else value for key, value in found.items()}
+
+
+def _on_for(features: Tensor, n: int) -> int:
+    """How many features are on for at least so many samples."""
+    return int((metrics.active_mask(features).sum(0) >= n).sum())
 
 
 def append(record: dict[str, Any]) -> None:
@@ -253,6 +285,9 @@ def run_arm(arm: Arm, seed: int) -> bool:
     """Train an arm with a seed; False if it was interrupted."""
     name = arm.preset + ("-cl" if arm.signed else "")
     changes = ["loss.backbone_weight=0", *arm.changes, f"seed={seed}"]
+    if arm.bounds:
+        changes += ["training.keep_angles=false"]
+        changes += ["training.min_on_rate=0", "training.max_on_rate=1"]
     _, experiment = read_experiment(name, changes)
     samples, held_out = training_data(experiment.data, None)
     assert held_out is not None
@@ -273,10 +308,8 @@ def run_arm(arm: Arm, seed: int) -> bool:
 
 def is_recorded(arm: Arm, seed: int) -> bool:
     """Whether the last epoch of a run is among the results, wherever it was trained."""
-    return any(
-        (line["arm"], line["seed"]) == (arm.title, seed) and line["epoch"] == line["epochs"]
-        for line in lines()
-    )
+    found = {(r["arm"], r["seed"]) for r in lines() if r["epoch"] == r["epochs"]}
+    return found >= {(title, seed) for title in arm.titles}
 
 
 def folder_of(arm: Arm, seed: int) -> Path:
@@ -308,6 +341,34 @@ _CURVE = (3, 6, 10, 20, 40)
 
 _HALF = constant(0.5)
 
+_WIDE = ("encoder.projector.n_features=8192",)
+_BESIDE = (*_WIDE, "loss.backbone_weight=1")
+_HUNDRED = ("data.name=cifar100",)
+_BOUNDS = ((1, 7), (2, 7), (3, 6))
+
+
+def _pair(
+    preset: str, name: str, changes: tuple[str, ...], backbone_weight: Course | None = None
+) -> tuple[Arm, Arm]:
+    """CL and NCL with the same changes."""
+    return (
+        Arm(preset, f"CL, {name}", changes, True, None, backbone_weight),
+        Arm(preset, f"NCL, {name}", changes, False, None, backbone_weight, bounds=_BOUNDS),
+    )
+
+
+# Twice as many features, finalised in several ways; the third set is the part of CIFAR-100.
+WIDE = tuple(
+    arm
+    for preset, where, changes in ((C, "", ()), (C, "100 classes, ", _HUNDRED), (F, "", ()))
+    for pair in (
+        _pair(preset, f"{where}8,192", (*changes, *_WIDE)),
+        _pair(preset, f"{where}8,192, half of the loss", (*changes, *_WIDE), _HALF),
+        _pair(preset, f"{where}8,192, beside the backbone", (*changes, *_BESIDE)),
+    )
+    for arm in pair
+)
+
 # In the order of promise; all of them with the first seed before any with the next.
 ARMS = (
     Arm(C, "CL", signed=True),
@@ -328,6 +389,7 @@ ARMS = (
     Arm(F, "CL, MLP", _MLP, signed=True),
     Arm(F, "CL, half of the loss the backbone's", signed=True, backbone_weight=_HALF),
     Arm(F, "NCL, half of the loss the backbone's", backbone_weight=_HALF),
+    *WIDE,
     Arm(C, "CL, 60 epochs", _SIXTY, signed=True, measured=_CURVE),
     Arm(C, "NCL, 60 epochs", _SIXTY, measured=_CURVE),
     Arm(F, "CL, 60 epochs", _SIXTY, signed=True, measured=_CURVE),
@@ -341,7 +403,7 @@ def main() -> None:
     parser.add_argument(
         "--table", action="store_true", help="print what is there so far, also to the page"
     )
-    parser.add_argument("--arm", action="append", help="only arms with this in their title")
+    parser.add_argument("--arm", action="append", help="only this one; may be repeated")
     parser.add_argument("--seeds", default="0", help="such as 0,1,2")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -350,7 +412,9 @@ def main() -> None:
         print(table())
         return
     torch.set_num_threads(options.threads)
-    chosen = [a for a in ARMS if not options.arm or any(part in a.title for part in options.arm)]
+    chosen = [arm for arm in ARMS if not options.arm or arm.title in options.arm]
+    if unknown := set(options.arm or ()) - {arm.title for arm in ARMS}:
+        parser.error(f"no such arm: {', '.join(sorted(unknown))}")
     for seed in map(int, options.seeds.split(",")):
         for arm in chosen:
             if is_recorded(arm, seed) or RunFolder(folder_of(arm, seed)).is_finished:
@@ -365,6 +429,7 @@ def main() -> None:
 _SHOWN = {
     "probe_hidden": "probe, backbone",
     "probe_features": "probe, features",
+    "probe_features_10k": "…, of 10,000",
     "few_labels_hidden": "1 % of labels",
     "precision_hidden": "precision@10, backbone",
     "precision_features": "precision@10, features",
@@ -372,6 +437,7 @@ _SHOWN = {
     "sparsity_alive": "sparsity",
     "alive_rate": "alive",
     "on_for_20_rate": "on for 20",
+    "on_for_10_rate": "on for 10",
     "top20_purity": "purity",
     "sepin_1": "SEPIN@1",
 }
@@ -400,7 +466,7 @@ def with_table(page: str) -> str:
 
 
 def _mean(found: list[dict[str, Any]], key: str) -> str:
-    values = [record[key] for record in found if record[key] is not None]
+    values = [record[key] for record in found if record.get(key) is not None]
     if not values:
         return "–"
     if key == "sepin_1":

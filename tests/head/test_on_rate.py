@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import nonneg.head.on_rate
-from nonneg.head.on_rate import cap_on_rate, thresholds
+from nonneg.head.on_rate import bound_on_rate, thresholds
 
 
 def passing(scores):
@@ -39,15 +39,45 @@ def test_a_feature_that_is_on_too_often_is_on_for_its_share_afterwards(at_once, 
     n_before = (last(samples) > 0).sum(dim=0)
     assert (n_before > 100).any()
     assert (n_before < 100).any()
-    cap_on_rate(last, samples, 0.2)
+    bound_on_rate(last, samples, most=0.2)
     assert torch.equal((last(samples) > 0).sum(dim=0), n_before.clamp_max(100))
+
+
+@pytest.mark.parametrize("at_once", [7, 1024])
+def test_on_rates_end_within_their_bounds(at_once, monkeypatch):
+    monkeypatch.setattr(nonneg.head.on_rate, "AT_ONCE", at_once)
+    scores = torch.randn(500, 40, generator=torch.Generator().manual_seed(2)) - 1.2
+    scores[:, 0] -= 10  # dead
+    last, samples = passing(scores)
+    before = last.bias.clone()
+    n_before = (last(samples) > 0).sum(dim=0)
+    assert (n_before < 50).any()
+    assert (n_before > 75).any()
+    bound_on_rate(last, samples, least=0.1, most=0.15)
+    assert torch.equal((last(samples) > 0).sum(dim=0), n_before.clamp(50, 75))
+    within = (n_before >= 50) & (n_before <= 75)
+    assert within.any()
+    assert torch.equal(last.bias[within], before[within])
+
+
+@pytest.mark.parametrize(("least", "n_on"), [(0.004, 0), (0.5, 1), (1.0, 1)])
+def test_the_least_is_for_whole_samples_and_never_for_all(least, n_on):
+    last, samples = passing(torch.tensor([[-1.0], [-2.0]]))
+    bound_on_rate(last, samples, least=least)
+    assert int((last(samples) > 0).sum()) == n_on
+
+
+def test_a_score_that_is_always_the_same_stays_off():
+    last, samples = passing(torch.full((10, 1), -1.0))
+    bound_on_rate(last, samples, least=0.3)
+    assert int((last(samples) > 0).sum()) == 0
 
 
 def test_what_is_on_for_few_enough_stays_to_the_bit():
     scores = torch.tensor([[3.0], [2.0], [-1e-9], [-1.0]])
     for rate, bias in ((0.5, 0.0), (1.0, 0.0), (0.01, -2.5)):  # the last is less than one sample
         last, samples = passing(scores)
-        cap_on_rate(last, samples, rate)
+        bound_on_rate(last, samples, most=rate)
         assert last.bias.tolist() == [bias]
 
 
@@ -55,5 +85,5 @@ def test_what_is_on_for_few_enough_stays_to_the_bit():
 def test_a_share_of_whole_samples_is_not_rounded_down(rate, n, n_max):
     """In floating point 0.29 · 100 is a little less than 29."""
     last, samples = passing(torch.arange(1.0, n + 1)[:, None])
-    cap_on_rate(last, samples, rate)
+    bound_on_rate(last, samples, most=rate)
     assert int((last(samples) > 0).sum()) == n_max

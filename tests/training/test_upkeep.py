@@ -77,11 +77,33 @@ def test_no_feature_is_on_for_more_than_its_share_at_the_end(kind, tmp_path):
             assert largest_on_rate(learner) < 0.15
 
 
+def smallest_on_rate(learner):
+    """Over views as the learner has seen them."""
+    views = planted(4096, seed=1).inputs
+    views = views + 0.15 * torch.randn(views.shape, generator=torch.Generator().manual_seed(2))
+    return float((learner.encode(views).features > 0).double().mean(dim=0).min())
+
+
+@pytest.mark.parametrize("keeps_angles", [False, True])
+def test_every_feature_is_on_for_its_least_share_at_the_end(keeps_angles, tmp_path):
+    """Dead features too, also with angles kept."""
+    learner = mostly_dead(n_features=40)
+    runs = config(revive=False, min_on_rate=0.04, max_on_rate=0.1, keep_angles=keeps_angles)
+    nonneg.train(learner, planted(), noisy_pairs, runs, out=tmp_path / "run", console=QUIET)
+    assert smallest_on_rate(learner) > 0.02
+    assert largest_on_rate(learner) < 0.15
+
+
+def test_bounds_without_room_are_refused():
+    with pytest.raises(ValueError, match=r"min_on_rate \(0\.2\) must not be above .*max_on_rate"):
+        config(min_on_rate=0.2, max_on_rate=0.1)
+
+
 @pytest.mark.parametrize("kind", ["softplus", "identity"])
 def test_features_that_are_never_off_are_not_limited(kind, tmp_path):
     learners = [encoder(kind), encoder(kind)]
-    for learner, limit in zip(learners, (1.0, 0.1), strict=True):
-        runs = config(epochs=2, max_on_rate=limit)
+    for learner, (least, most) in zip(learners, ((0, 1.0), (0.05, 0.1)), strict=True):
+        runs, limit = config(epochs=2, min_on_rate=least, max_on_rate=most), most
         out = tmp_path / str(limit)
         nonneg.train(learner, planted(), noisy_pairs, runs, out=out, console=QUIET)
     for ours, theirs in zip(*(learner.parameters() for learner in learners), strict=True):
@@ -162,10 +184,10 @@ def test_too_few_features_to_keep_angles_are_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("settings", "is_idle"), [({}, False), ({"kind": "identity"}, True), ({"gate": {}}, True)]
 )
-def test_a_cap_that_caps_nothing_is_said_to(settings, is_idle, tmp_path, capsys):
+def test_bounds_that_bound_nothing_are_said_to(settings, is_idle, tmp_path, capsys):
     runs, out = config(epochs=2, max_on_rate=0.1), tmp_path / "run"
     nonneg.train(encoder(**settings), planted(), noisy_pairs, runs, out=out)
-    sentence = "training.max_on_rate=0.1 has no effect here: only features of relu and rep_relu"
+    sentence = "training.max_on_rate=0.1 has no effect here: only the on-rates of relu and rep_relu"
     assert (sentence in " ".join(capsys.readouterr().out.split())) is is_idle
 
 

@@ -1,4 +1,4 @@
-"""On-rates: thresholds that set, or cap, how often features are on."""
+"""On-rates: thresholds that set, or bound, how often features are on."""
 
 import numpy as np
 import torch
@@ -32,23 +32,32 @@ def thresholds(scores: Tensor, n_on: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def cap_on_rate(last: nn.Linear, inputs: Tensor, max_on_rate: float) -> None:
-    """Lower the bias of each score that is above zero for more than a share of the samples.
+def bound_on_rate(
+    last: nn.Linear, inputs: Tensor, *, least: float = 0.0, most: float = 1.0
+) -> None:
+    """Move the bias of each score that is above zero for too few or too many of the samples.
 
     Args:
         last: Makes the scores; its bias changes in place, and only where it has to.
         inputs: Its inputs for the samples ``(n, h)``.
-        max_on_rate: The share; one sample is always allowed.
+        least: The smallest share of the samples that a score is to be above zero for; where scores
+            are equal at the edge, it may be fewer.
+        most: The largest; one sample is always allowed.
     """
     # 0.29 · 100 is a little less than 29 in floating point.
-    n_max = max(1, int(round(max_on_rate * len(inputs), 6)))
-    if n_max >= len(inputs):
+    n_least, n_most = (int(round(rate * len(inputs), 6)) for rate in (least, most))
+    n_most = max(1, n_most)
+    n_least = min(n_least, n_most, len(inputs) - 1)
+    if n_least <= 0 and n_most >= len(inputs):
         return
     for rows in torch.arange(len(last.bias), device=last.bias.device).split(AT_ONCE):
         scores = nn.functional.linear(inputs, last.weight[rows], last.bias[rows])
         n_on = (scores > 0).sum(dim=0)
-        highest = thresholds(scores, torch.full_like(n_on, n_max))
-        last.bias[rows] -= torch.where(n_on > n_max, highest, 0.0)
+        bounded = n_on.clamp(n_least, n_most)
+        moved = bounded != n_on
+        # Where nothing moves, whatever is valid.
+        wanted = torch.where(moved, bounded, 1)
+        last.bias[rows] -= torch.where(moved, thresholds(scores, wanted), 0.0)
 
 
 @torch.no_grad()

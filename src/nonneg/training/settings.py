@@ -87,12 +87,16 @@ class LoopSettings(Settings):
     """After the last step, thresholds are raised until no feature is on for more than this share of
     4,096 views (of samples as they are it may be a little more or less); 1 leaves them as they are.
     Only for relu and rep_relu, and not with a gate nor in supervised tasks."""
+    min_on_rate: float = Field(default=0.0, ge=0, le=1)
+    """After the last step, thresholds are lowered until every feature, dead ones too, is on for
+    this share of those views; 0 leaves them as they are. For the same features as max_on_rate,
+    which may not be smaller."""
     keep_angles: bool = False
     """Whether, after the last step, the last layer gets the nearest weights that keep the angles
     between its inputs (a tight frame), so that neighbours by features are nearly those of what it
-    reads; each feature stays on for as many of 4,096 views as it was, or for max_on_rate. Needs at
-    least as many features as that layer has inputs. Only for relu, rep_relu and identity, and not
-    with a gate nor in supervised tasks."""
+    reads; each feature stays on for as many of 4,096 views as it was, or as the two bounds allow.
+    Needs at least as many features as that layer has inputs. Only for relu, rep_relu and identity,
+    and not with a gate nor in supervised tasks."""
     clip_norm: float | None = Field(default=None, gt=0)
     """Gradients whose norm over all weights is larger are scaled down to it."""
     accumulate: int = Field(default=1, ge=1)
@@ -121,6 +125,15 @@ class LoopSettings(Settings):
     """Steps between measurements within an epoch, for what happens early; absent: none."""
     loggers: tuple[Literal["tensorboard", "wandb"], ...] = ()
     """Where history goes besides history.jsonl."""
+
+    @model_validator(mode="after")
+    def _bounds_have_room(self) -> "LoopSettings":
+        if self.min_on_rate > self.max_on_rate:
+            raise ValueError(
+                f"training.min_on_rate ({self.min_on_rate:g}) must not be above "
+                f"training.max_on_rate ({self.max_on_rate:g}); lower the one or raise the other"
+            )
+        return self
 
 
 class TrainConfig(Settings):

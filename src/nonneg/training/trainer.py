@@ -28,7 +28,8 @@ from nonneg.training.settings import TrainConfig
 from nonneg.training.task import Task, Upkeep, run_identity
 from nonneg.training.upkeep import (
     finalise_features,
-    idle_cap,
+    idle_bounds,
+    is_finalised,
     n_looked_at,
     restart_features,
     restarts,
@@ -100,7 +101,7 @@ class Run:
         # All have looked before the first one writes, or some would find what was not there.
         self.fabric.barrier()
         if found is None:
-            if said := idle_cap(self.upkeep, self.loop.max_on_rate):
+            if said := idle_bounds(self.upkeep, self.loop):
                 self.display.say(said)
             self.save()
             return
@@ -251,13 +252,11 @@ class Run:
                 decides=decides,
                 n_processes=n_processes,
             )
-        is_due = self.loop.keep_angles or self.loop.max_on_rate < 1
-        if self.position.step == self.n_steps and is_due:
+        if self.position.step == self.n_steps and is_finalised(self.loop):
             finalise_features(
                 upkeep,
                 self._looked_at(),
-                keeps_angles=self.loop.keep_angles,
-                max_on_rate=self.loop.max_on_rate,
+                self.loop,
                 decides=decides,
                 n_processes=n_processes,
             )

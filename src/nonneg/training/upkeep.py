@@ -13,10 +13,11 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from nonneg.encoder import Encoder
-from nonneg.head.on_rate import cap_on_rate
+from nonneg.head.on_rate import bound_on_rate
 from nonneg.head.revival import forget, last_inputs, last_layer, reinitialise, revive_dead
 from nonneg.head.tight_frame import make_tight_frame
 from nonneg.pairs.protocol import Batch
+from nonneg.training.settings import LoopSettings
 from nonneg.training.task import Upkeep
 
 # As shares of all steps: early enough to learn after it.
@@ -117,35 +118,49 @@ def can_be_tight(encoder: Encoder) -> bool:
     return encoder.gate is None and (transform.gives_zeros or transform.kind == "identity")
 
 
-def idle_cap(upkeep: Upkeep | None, max_on_rate: float) -> str | None:
-    """A sentence for a cap where no feature can be capped, as in the CL form of a preset."""
-    if max_on_rate == 1 or (upkeep is not None and upkeep.encoders[0].nonnegative.gives_zeros):
+def idle_bounds(upkeep: Upkeep | None, loop: LoopSettings) -> str | None:
+    """A sentence for bounds that no feature can be held to, as in the CL form of a preset."""
+    if not bounds_on_rates(loop):
         return None
+    if upkeep is not None and upkeep.encoders[0].nonnegative.gives_zeros:
+        return None
+    bounds = {"min_on_rate": loop.min_on_rate, "max_on_rate": loop.max_on_rate}
+    free = {"min_on_rate": 0, "max_on_rate": 1}
+    named = [f"training.{key}={value:g}" for key, value in bounds.items() if value != free[key]]
+    have = "has" if len(named) == 1 else "have"
     return (
-        f"training.max_on_rate={max_on_rate:g} has no effect here: only features of relu and "
-        "rep_relu without a gate, learnt from pairs, are capped"
+        f"{' and '.join(named)} {have} no effect here: only the on-rates of relu and rep_relu "
+        "without a gate, learnt from pairs, are bounded"
     )
+
+
+def bounds_on_rates(loop: LoopSettings) -> bool:
+    """Whether on-rates are bounded after the last step."""
+    return loop.min_on_rate > 0 or loop.max_on_rate < 1
+
+
+def is_finalised(loop: LoopSettings) -> bool:
+    """Whether anything is done to the last layer after the last step."""
+    return loop.keep_angles or bounds_on_rates(loop)
 
 
 @torch.no_grad()
 def finalise_features(
     upkeep: Upkeep,
     batches: Iterable[Batch],
+    loop: LoopSettings,
     *,
-    keeps_angles: bool,
-    max_on_rate: float,
     decides: bool,
     n_processes: int,
 ) -> None:
     """Finalise the last layer after the last step, alike in all processes.
 
-    Only features with exact zeros are capped; angles are kept where possible.
+    Only on-rates of features with exact zeros are bounded; angles are kept where possible.
 
     Args:
         upkeep: The encoder; copies are left as they are.
         batches: What is inspected; only read by the process that decides, if needed.
-        keeps_angles: Whether scores are to keep the angles between the last layer's inputs.
-        max_on_rate: The largest share of the views that a feature may be on for.
+        loop: Its ``keep_angles``, ``min_on_rate`` and ``max_on_rate`` say what is done.
         decides: Whether this is the process that looks; the others take over what it did.
         n_processes: In all.
     """
@@ -155,8 +170,8 @@ def finalise_features(
         inputs = None
         if encoder.nonnegative.gives_zeros:
             inputs = last_inputs(encoder, _hidden(upkeep, batches))
-            cap_on_rate(last, inputs, max_on_rate)
-        if keeps_angles and can_be_tight(encoder):
+            bound_on_rate(last, inputs, least=loop.min_on_rate, most=loop.max_on_rate)
+        if loop.keep_angles and can_be_tight(encoder):
             make_tight_frame(last, inputs)
     if n_processes > 1:
         for tensor in (last.weight.data, last.bias.data):
