@@ -60,16 +60,15 @@ def _singular_values(features: Features, largest: float) -> Tensor:
     """The singular values of Z / largest, largest first, columns of zeros left out."""
     tiles = [(tile != 0).any(dim=0) for _, tile in features.tiles()]
     used = torch.stack(tiles).any(dim=0).nonzero()[:, 0]
-    if features.n_samples > len(used):
-        squared: Tensor = torch.linalg.eigvalsh(_gram(features, used, largest)).flip(0)
-        if _square_is_exact_enough(squared):
-            return squared.sqrt()
+    squared: Tensor = torch.linalg.eigvalsh(_gram(features, used, largest)).flip(0)
+    if _square_is_exact_enough(squared):
+        return squared.sqrt()
     singular: Tensor = torch.linalg.svdvals(_triangle(features, used, largest))
     return singular
 
 
 def _square_is_exact_enough(squared: Tensor) -> bool:
-    """Whether the entropy from the eigenvalues of ZᵀZ is exact to 1e-8.
+    """Whether the entropy from the eigenvalues of ZᵀZ or ZZᵀ is exact to 1e-8.
 
     An eigenvalue is off by about ``ε·λ_max``, its root σ therefore by ``ε·λ_max / σ``, which is
     much for directions that are hardly used: these need the slower decomposition of Z itself.
@@ -83,7 +82,11 @@ def _square_is_exact_enough(squared: Tensor) -> bool:
 
 
 def _gram(features: Features, used: Tensor, largest: float) -> Tensor:
-    """ZᵀZ of the used columns of Z / largest, by tiles."""
+    """ZᵀZ of the used columns of Z / largest, by tiles; ZZᵀ where it is smaller."""
+    if features.n_samples <= len(used):
+        rows = features.rows(slice(None))[:, used].double().div_(largest)
+        product: Tensor = rows @ rows.T
+        return product
     gram = torch.zeros(len(used), len(used), dtype=torch.float64, device=features.device)
     for start in range(0, features.n_samples, _STEP):
         tile = features.rows(slice(start, start + _STEP))[:, used].double().div_(largest)
