@@ -2,6 +2,7 @@
 
     python -m benchmarks.known_factors --seeds 0,1,2    # trains and measures what is missing
     python -m benchmarks.known_factors --table          # what is there so far, also in docs/history
+    python -m benchmarks.known_factors --picture        # features against values, of the first seed
 
 Every representation of a seed is a line of ``results/studies/known-factors.jsonl``. Runs are kept
 in ``runs/known-factors`` with their checkpoints, so that a killed one goes on. All figures are of
@@ -13,7 +14,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from nonneg.training.settings import TrainConfig
 
 RESULTS = Path(__file__).parents[1] / "results" / "studies" / "known-factors.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "history" / "known-factors.md"
+PICTURE = PAGE.parents[1] / "images" / "known-factors.png"
 RUNS = Path("runs/known-factors")
 
 # Each shared factor: its column among the five, and into how many equal parts it is cut.
@@ -60,7 +62,7 @@ class Arm:
 
     Args:
         set_up: What learns, and from which pairs.
-        method: CL, NCL, PCA, ICA or NMF.
+        method: CL, NCL; PCA, ICA or NMF of what they read; PCA or ICA of CL's features.
         loss: Of CL and NCL.
         n_features: How many there are.
     """
@@ -82,11 +84,11 @@ class Arm:
         return f"{self.group}: {self.method}"
 
 
-BOTH = ("CL", "NCL")
+BOTH, OF_CL = ("CL", "NCL"), ("PCA of CL", "ICA of CL")
 # The network whose hidden all others read comes first.
 ARMS = (
     *(Arm(NETWORK, method) for method in BOTH),
-    *(Arm(HIDDEN, method, n_features=16) for method in (*BOTH, "PCA", "ICA", "NMF")),
+    *(Arm(HIDDEN, method, n_features=16) for method in (*BOTH, "PCA", "ICA", "NMF", *OF_CL)),
     *(Arm(HIDDEN, method, n_features=64) for method in (*BOTH, "PCA", "ICA", "NMF")),
     *(Arm(HIDDEN, method, n_features=256) for method in BOTH),
     *(Arm(HIDDEN, method, "info_nce") for method in BOTH),
@@ -142,7 +144,7 @@ class Backbone(nn.Module):
         n_read = 64 * 4 * 4 + 2 * (16 + 32 + 64)
         last = (nn.BatchNorm1d(n_read), nn.Linear(n_read, 256), nn.BatchNorm1d(256), nn.ReLU())
         self.last = nn.Sequential(*last)
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.to(memory_format=torch.channels_last)
 
     def forward(self, images: Tensor) -> Tensor:
         """Hidden vectors ``(n, 256)`` of images ``(n, 1, 64, 64)``."""
@@ -150,7 +152,7 @@ class Backbone(nn.Module):
         for convolution in self.convolutions:
             maps = convolution(maps)
             pooled += [maps.mean((2, 3)), maps.amax((2, 3))]
-        return self.last(torch.cat([maps.flatten(1), *pooled], dim=1))  # type: ignore[no-any-return]
+        return self.last(torch.cat([maps.flatten(1), *pooled], dim=1))
 
 
 class Study:
@@ -162,34 +164,34 @@ class Study:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.data, self.held_out = upright_sprites()
+        self.both = self.data, self.held_out = upright_sprites()
         self.table, self.shown = values(self.data), values(self.held_out)
-        self._hidden: tuple[Tensor, Tensor] | None = None
+        self._hidden: tuple[Tensor, ...] = ()
 
-    def hidden(self) -> tuple[Tensor, Tensor]:
+    def hidden(self) -> tuple[Tensor, ...]:
         """What the backbone of CL with the spectral loss gives for train and held-out sprites."""
-        if self._hidden is None:
-            folder = folder_of(ARMS[0], self.seed)
-            if not RunFolder(folder).is_finished:
-                self.features(ARMS[0])
-            encoder = Encoder.load(folder, backbone=Backbone())
-            both = (encoder.encode(data).hidden for data in (self.data, self.held_out))
-            self._hidden = (next(both), next(both))
+        if not self._hidden:
+            encoder = self._trained(ARMS[0], *self.both)
+            self._hidden = tuple(encoder.encode(data).hidden for data in self.both)
         return self._hidden
 
     def features(self, arm: Arm) -> Array:
         """Features of the held-out sprites, ``(n, d)``; trains what is not trained yet."""
         if arm.set_up != HIDDEN:
-            return self._trained(arm, self.data, self.held_out)
-        hidden, shown = self.hidden()
+            return self._trained(arm, *self.both).encode(self.held_out).features.numpy()
+        read = tuple(ArrayData(part) for part in self.hidden())
         if arm.method in BOTH:
-            return self._trained(arm, ArrayData(hidden), ArrayData(shown))
-        fitted = _DECOMPOSITIONS[arm.method](arm.n_features)
+            return self._trained(arm, *read).encode(read[1]).features.numpy()
+        method, _, of_cl = arm.method.partition(" of ")
+        if of_cl:
+            encoder = self._trained(replace(arm, method="CL"), *read)
+            read = tuple(ArrayData(encoder.encode(part).features) for part in read)
+        fitted = _DECOMPOSITIONS[method](arm.n_features)
         with warnings.catch_warnings(action="ignore"):  # not converged: as good as it gets
-            fitted.fit(hidden.numpy())
-        return np.asarray(fitted.transform(shown.numpy()))
+            fitted.fit(read[0].inputs.numpy())
+        return np.asarray(fitted.transform(read[1].inputs.numpy()))
 
-    def _trained(self, arm: Arm, data: Data, held_out: Data) -> Array:
+    def _trained(self, arm: Arm, data: Data, held_out: Data) -> Encoder:
         reads_hidden = arm.set_up == HIDDEN
         settings = EncoderSettings(
             backbone=BackboneSettings(name="identity") if reads_hidden else None,
@@ -203,19 +205,22 @@ class Study:
         config = TrainConfig(seed=self.seed).changed(
             loss=arm.loss, temperature=TEMPERATURE, lr=5e-3, epochs=20, batch_size=256
         )
+        folder = folder_of(arm, self.seed)
+        if RunFolder(folder).is_finished:
+            return Encoder.load(folder, backbone=backbone)
         result = train(
             encoder,
             data,
             ImageViews(recipe("sprites")) if arm.set_up == VIEWS else LabelPairs(self.table),
             config,
-            out=folder_of(arm, self.seed),
+            out=folder,
             held_out=held_out,
             resume=True,
             console=Console(quiet=True),
         )
         if result.interrupted_by is not None:
             raise KeyboardInterrupt
-        return encoder.encode(held_out).features.numpy()
+        return encoder
 
     def record(self, arm: Arm) -> dict[str, Any]:
         """The line of an arm."""
@@ -277,13 +282,16 @@ def main() -> None:
     )
     parser.add_argument("--arm", action="append", help="only this one; may be repeated")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--picture", action="store_true", help="draw it into docs/images")
     options = parser.parse_args()
+    if options.picture:
+        draw(Study(0))
+        return
     if options.table:
         PAGE.write_text(with_table(PAGE.read_text()))
         print(table())
         return
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(1)
     chosen = [arm for arm in ARMS if not options.arm or arm.title in options.arm]
     if unknown := set(options.arm or ()) - {arm.title for arm in ARMS}:
         parser.error(f"no such arm: {', '.join(sorted(unknown))}")
@@ -348,6 +356,27 @@ def with_table(page: str) -> str:
     before, _, rest = page.partition("<!-- study -->")
     after = rest.partition("<!-- end -->")[2]
     return f"{before}<!-- study -->\n\n{table()}\n\n<!-- end -->{after}"
+
+
+def draw(study: Study) -> None:
+    """How features of four methods correlate with the values, as a picture beside the page."""
+    from matplotlib import pyplot as plt
+
+    methods = ("CL", "PCA of CL", "PCA", "NCL")
+    arms = {arm.method: arm for arm in ARMS if arm.group == f"{HIDDEN}, 16 features"}
+    known = indicators(study.shown)
+    names = [f"{name} {value + 1}" for name, (_, n) in SHARED.items() for value in range(n)]
+    figure, axes = plt.subplots(1, len(methods), figsize=(10, 3.2), sharey=True)
+    for axis, method in zip(axes, methods, strict=True):
+        Z = study.features(arms[method])
+        found = np.abs(np.corrcoef(Z.T, known.T)[: Z.shape[1], Z.shape[1] :])
+        order = found.argmax(axis=1).argsort(kind="stable")
+        axis.imshow(found[order].T, cmap="Greys", vmin=0, vmax=1, aspect="auto")
+        axis.set(title=method, xlabel="feature", xticks=[], yticks=range(len(names)))
+        for place in np.cumsum([n for _, n in SHARED.values()])[:-1]:
+            axis.axhline(place - 0.5, color="tab:red", linewidth=0.8)
+    axes[0].set_yticklabels(names, fontsize=8)
+    figure.savefig(PICTURE, dpi=120, bbox_inches="tight")
 
 
 if __name__ == "__main__":
