@@ -102,6 +102,8 @@ def test_indicators_score_one_and_their_rotation_does_not(study, some_sprites):
 def test_every_arm_is_a_run_of_its_own_and_groups_differ_by_the_method(study):
     assert len({study.folder_of(arm, 0) for arm in study.ARMS}) == len(study.ARMS)
     for arm in study.ARMS:
+        if arm.set_up == study.EXPECTED:
+            continue
         methods = [other.method for other in study.ARMS if other.group == arm.group]
         assert methods[:2] == ["CL", "NCL"]
         assert len(set(methods)) == len(methods)
