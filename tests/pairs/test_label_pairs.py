@@ -31,8 +31,36 @@ def test_a_sample_alone_in_its_class_is_its_own_partner():
     assert LabelPairs(labels).n_alone == 2
 
 
+def test_of_several_labels_one_is_shared_each_as_often_and_the_others_by_chance():
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.stack([torch.randint(m, (4000,), generator=generator) for m in (2, 5, 8)], dim=1)
+    same = torch.cat([labels[partners(labels, epoch=e)] == labels for e in range(5)]).double()
+    assert same.any(dim=1).all()
+    # A third of the pairs is drawn by this label; of the others one in m agrees.
+    expected = torch.tensor([1 / 3 + 2 / 3 / m for m in (2, 5, 8)])
+    assert same.mean(dim=0) == pytest.approx(expected, abs=0.015)
+
+
+def test_one_column_is_as_good_as_none():
+    labels = torch.randint(4, (300,), generator=torch.Generator().manual_seed(1))
+    assert torch.equal(partners(labels[:, None], epoch=2), partners(labels, epoch=2))
+
+
+def test_a_sample_alone_by_one_of_its_labels_is_its_own_partner_when_that_is_drawn():
+    labels = torch.tensor([[0, 7], [0, 1], [0, 1]])
+    found = [int(partners(labels, epoch=e)[0]) for e in range(40)]
+    assert set(found) == {0, 1, 2}
+    assert LabelPairs(labels).n_alone == 1
+
+
 def test_wrong_labels_are_refused():
     with pytest.raises(ValueError, match="no two samples have the same label"):
         LabelPairs(torch.arange(5))
-    with pytest.raises(ValueError, match=r"whole numbers of shape \(n,\), got torch\.float32"):
+    with pytest.raises(
+        ValueError, match=r"whole numbers of shape \(n,\) or \(n, k\), got torch\.float32"
+    ):
         LabelPairs(torch.zeros(5))
+    with pytest.raises(ValueError, match=r"got torch\.int64 of shape \(5, 0\)"):
+        LabelPairs(torch.zeros(5, 0, dtype=torch.int64))
+    with pytest.raises(ValueError, match="no two samples have the same label"):
+        LabelPairs(torch.stack([torch.zeros(5), torch.arange(5)], dim=1).long())

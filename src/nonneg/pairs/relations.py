@@ -111,43 +111,56 @@ def given_pairs(index_pairs: ArrayLike, n_samples: int) -> GraphPairs:
 class LabelPairs:
     """Each sample and another one of its class, drawn again every epoch.
 
+    A sample with several labels shares one of them with its partner, drawn again every epoch too;
+    the others agree by chance only. ``P(x, x')`` is then the mean over labels of the class model.
+
     Args:
-        labels: Class numbers, whole numbers of any sign ``(n,)``. A sample that is alone in its
-            class is paired with itself; ``n_alone`` counts them.
+        labels: Class numbers, whole numbers of any sign, ``(n,)`` or, with k labels per sample,
+            ``(n, k)``; a column that is given twice is drawn twice as often. A sample that is alone
+            in its class is paired with itself; ``n_alone`` counts those with such a label.
 
     Example:
         >>> LabelPairs(torch.tensor([5, 2, 5, 5, 9])).n_alone
         2
+        >>> shape_and_colour = torch.tensor([[0, 0], [0, 1], [1, 1], [1, 0]])
+        >>> LabelPairs(shape_and_colour).n_alone
+        0
     """
 
     def __init__(self, labels: Tensor) -> None:
-        if labels.ndim != 1 or labels.dtype.is_floating_point:
+        if labels.ndim not in (1, 2) or not labels.shape[-1] or labels.dtype.is_floating_point:
             raise ValueError(
-                f"labels must be whole numbers of shape (n,), got {labels.dtype} of shape "
-                f"{tuple(labels.shape)}"
+                f"labels must be whole numbers of shape (n,) or (n, k), got {labels.dtype} of "
+                f"shape {tuple(labels.shape)}"
             )
-        _, numbers, sizes = torch.unique(labels.cpu(), return_inverse=True, return_counts=True)
-        if int(sizes.max()) < 2:
-            raise ValueError(
-                "no two samples have the same label, so there is no pair to learn from"
-            )
-        self.n_alone = int((sizes == 1).sum())
-        # All samples, class after class; each class is a stretch of this list.
-        self._members = numbers.argsort(stable=True)
-        self._place = torch.empty_like(self._members)
-        self._place[self._members] = torch.arange(len(self._members))
-        self._size = sizes[numbers]
-        self._start = (sizes.cumsum(0) - sizes)[numbers]
+        columns = labels.cpu().reshape(len(labels), -1).unbind(1)
+        members, place, size, start = zip(*map(_classes, columns), strict=True)
+        # (k, n) each: all samples, class after class, each class a stretch of this list; the place
+        # of a sample there; how long its stretch is, and where it begins.
+        self._members, self._place = torch.stack(members), torch.stack(place)
+        self._size, self._start = torch.stack(size), torch.stack(start)
+        self.n_alone = int((self._size == 1).any(dim=0).sum())
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The batch itself, and for each sample one of the others of its class."""
-        indices = batch.indices.cpu()
-        size, start = self._size[indices], self._start[indices]
+        indices, column = batch.indices.cpu(), batch.draws.integers(len(self._size), stream=1).cpu()
+        size, start = self._size[column, indices], self._start[column, indices]
         others = (size - 1).clamp(min=1).to(batch.indices.device)
         # From 1 to size - 1 places further round the class: never back to the sample itself.
         step = 1 + batch.draws.integers(others).cpu()
-        place = start + (self._place[indices] - start + step) % size
-        return batch.inputs, batch.fetch(self._members[place].to(batch.indices.device))
+        place = start + (self._place[column, indices] - start + step) % size
+        return batch.inputs, batch.fetch(self._members[column, place].to(batch.indices.device))
+
+
+def _classes(labels: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Members, places, sizes and starts of the classes of one column ``(n,)``, each ``(n,)``."""
+    _, numbers, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
+    if int(sizes.max()) < 2:
+        raise ValueError("no two samples have the same label, so there is no pair to learn from")
+    members = numbers.argsort(stable=True)
+    place = torch.empty_like(members)
+    place[members] = torch.arange(len(members))
+    return members, place, sizes[numbers], (sizes.cumsum(0) - sizes)[numbers]
 
 
 @dataclass(frozen=True)
