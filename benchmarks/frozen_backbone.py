@@ -88,7 +88,7 @@ class Source:
     epochs: int
 
 
-SOURCES = {"cifar10": Source(96, 2, 8), "flickr8k": Source(128, 3, 30)}
+SOURCES = {"cifar10": Source(96, 2, 8), "flickr8k": Source(128, 2, 20)}
 
 
 class Choice(NamedTuple):
@@ -98,8 +98,8 @@ class Choice(NamedTuple):
     lr: float
 
 
-# Chosen on held-out images.
-CHOSEN = {"cifar10": Choice(0.12, 3e-4), "flickr8k": Choice(0.12, 3e-4)}
+# Chosen on held-out images of CIFAR-10, and taken over for the photographs.
+CHOSEN = {"cifar10": Choice(0.2, 3e-4), "flickr8k": Choice(0.2, 3e-4)}
 
 
 @dataclass(frozen=True)

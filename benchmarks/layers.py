@@ -40,6 +40,7 @@ RUNS = Path("runs/layers")
 PRESET = "fashion-mnist"
 METHODS = ("CL", "NCL")
 STAGES = (1, 2, 3, 4)
+EPOCHS = 3  # of a projector; the network has the preset's
 QUIET = Console(quiet=True)
 
 
@@ -58,6 +59,7 @@ def experiment_of(stage: int, method: str, seed: int) -> Experiment:
     changes = [
         "loss.backbone_weight=0",
         "encoder.frozen=true",
+        f"training.epochs={EPOCHS}",
         f"encoder.backbone.stages={stage}",
         f"seed={seed}",
     ]

@@ -152,7 +152,7 @@ RESNETS: dict[str, tuple[Block, tuple[int, int, int, int]]] = {
     "resnet34": (BasicBlock, (3, 4, 6, 3)),
     "resnet50": (Bottleneck, (3, 4, 6, 3)),
 }
-STAGES = ("layer1", "layer2", "layer3", "layer4")
+STAGES: tuple[str, ...] = ("layer1", "layer2", "layer3", "layer4")
 
 
 class ResNet(nn.Module):
