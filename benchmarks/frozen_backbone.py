@@ -253,7 +253,8 @@ def trained(name: str, method: str, chosen: Choice, seed: int, parts: dict[str, 
                 "pixel_std": (),
             }
         )
-        samples = parts["train"].whole
+        # Nothing is learnt from labels, and some photographs have none.
+        samples, held_out = (ArrayData(parts[p].whole.inputs) for p in ("train", "held_out"))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             encoder = Encoder(settings, samples.sample_shape)
@@ -263,7 +264,7 @@ def trained(name: str, method: str, chosen: Choice, seed: int, parts: dict[str, 
             parts["train"].views,
             settings_of(name, chosen, seed),
             out=out,
-            held_out=parts["held_out"].whole,
+            held_out=held_out,
             resume=True,
             console=Console(quiet=True),
         )
