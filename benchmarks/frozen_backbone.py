@@ -442,7 +442,8 @@ def _table(records: list[dict[str, Any]]) -> str:
         ]
         compared = ""
         if unit is not None:
-            pairs = zip(by_method["CL"], by_method["NCL"], strict=True)
+            signed = {record["seed"]: record for record in by_method["CL"]}
+            pairs = [(signed[r["seed"]], r) for r in by_method["NCL"] if r["seed"] in signed]
             values = [COMPARED[unit](cl[key], ncl[key]) for cl, ncl in pairs]
             compared = _cell([v if unit else scale * v for v in values], sign=not unit) + unit
         rows.append([title.format(**nulls), *cells, compared])

@@ -140,7 +140,12 @@ def table() -> str:
             seeds = ", ".join(str(record["seed"]) for record in here)
             name = f"{stage} ({here[0]['n_hidden']} numbers)"
             cells = [_cell(key, [record[key] for record in here]) for key in _SHOWN]
-            pairs = [(found[stage, "CL", r["seed"]], r) for r in here] if method == "NCL" else []
+            signed = {
+                r["seed"]: r for r in found.values() if (r["stage"], r["method"]) == (stage, "CL")
+            }
+            pairs = [
+                (signed[r["seed"]], r) for r in here if method == "NCL" and r["seed"] in signed
+            ]
             ratios = [
                 _spread([ncl[key] / cl[key] for cl, ncl in pairs])
                 for key in ("impurity", "sepin_1")
