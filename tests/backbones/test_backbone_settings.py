@@ -13,6 +13,7 @@ def test_defaults():
         "width": 64,
         "stem": "small",
         "norm": "batch",
+        "stages": 4,
         "hidden": (512, 512),
         "pretrained": False,
         "config": {},
@@ -44,6 +45,7 @@ def test_unknown_names_list_the_known_ones(name):
     [
         ("mlp", {"stem": "large"}),
         ("mlp", {"width": 16}),
+        ("timm:resnet18", {"stages": 2}),
         ("identity", {"hidden": (3,)}),
         ("identity", {"norm": "none"}),
         ("resnet18", {"hidden": (3,)}),
@@ -78,7 +80,7 @@ def test_each_family_has_its_norms(name, norm, known):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"width": 0}, {"hidden": ()}, {"hidden": (0,)}, {"stem": "tiny"}, {"depth": 3}],
+    [{"width": 0}, {"hidden": ()}, {"hidden": (0,)}, {"stem": "tiny"}, {"depth": 3}, {"stages": 0}],
 )
 def test_impossible_values_are_refused(settings):
     name = "mlp" if "hidden" in settings else "resnet18"

@@ -20,6 +20,7 @@ from nonneg.backbones import (
     [
         ({"name": "resnet10", "width": 4}, (1, 8, 8), ResNet, 32),
         ({"name": "resnet50", "width": 2, "norm": "group"}, (3, 16, 16), ResNet, 64),
+        ({"name": "resnet10", "width": 4, "stages": 2}, (1, 8, 8), ResNet, 8),
         ({"name": "resnet18", "width": 2, "stem": "large"}, (4, 32, 32), ResNet, 16),
         ({"name": "mlp", "hidden": (7, 5), "norm": "layer"}, (3, 4, 4), MLP, 5),
         ({"name": "mlp"}, (10,), MLP, 512),

@@ -211,6 +211,26 @@ def test_torchvision_weights_load_and_fc_is_dropped():
     assert "fc.weight" in weights
 
 
+@pytest.mark.parametrize(("name", "stages", "width"), [("resnet10", 1, 2), ("resnet50", 3, 32)])
+def test_a_network_that_ends_earlier_gives_what_the_whole_one_has_there(name, stages, width):
+    whole = seeded(name, width=2, seed=5).eval()
+    seen = []
+    whole.get_submodule(f"layer{stages}").register_forward_hook(lambda _, __, m: seen.append(m))
+    whole(images())
+    weights = {**whole.state_dict(), "fc.weight": torch.ones(10, 16)}
+    ours = seeded(name, width=2, stages=stages, seed=6).eval()
+    ours.load_torchvision(weights)
+    assert ours.hidden_size == width
+    assert torch.equal(ours(images()), seen[0].mean((2, 3)))
+    assert not any(key.startswith(f"layer{stages + 1}") for key in ours.state_dict())
+
+
+@pytest.mark.parametrize("stages", [0, 5])
+def test_there_are_four_stages(stages):
+    with pytest.raises(ValueError, match=f"a ResNet has 1 to 4 stages, got stages={stages}"):
+        ResNet("resnet10", width=1, stages=stages)
+
+
 def test_weights_without_batch_counters_load():
     theirs = seeded("resnet10", width=2, seed=5)
     weights = {n: t for n, t in theirs.state_dict().items() if "num_batches" not in n}

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from nonneg.encoder import EncoderSettings
 from nonneg.runs.record import read_run
 from nonneg.training.run_folder import RunFolder, read_history
 
@@ -74,3 +75,14 @@ def test_a_setting_that_came_after_a_run_counts_as_its_default(tmp_path):
     later["loss"]["temperature"] = 0.2
     with pytest.raises(FileExistsError, match=r"loss\.temperature: 0\.12 there, 0\.2 here"):
         folder.claim(later, resume=True)
+
+
+def test_so_does_one_of_its_backbone(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    encoder = EncoderSettings(backbone={"name": "resnet10", "width": 2}).model_dump(mode="json")
+    earlier = {**encoder, "backbone": {"name": "resnet10", "width": 2}}
+    folder.claim({**SETTINGS, "encoder": earlier}, resume=False)
+    folder.claim({**SETTINGS, "encoder": encoder}, resume=True)
+    encoder["backbone"]["stages"] = 2
+    with pytest.raises(FileExistsError, match=r"encoder\.backbone\.stages: 4 there, 2 here"):
+        folder.claim({**SETTINGS, "encoder": encoder}, resume=True)

@@ -19,7 +19,7 @@ from nonneg.settings import Settings
 LIBRARIES = ("timm", "transformers")
 
 _USED = {
-    "resnet": ("width", "stem", "norm"),
+    "resnet": ("width", "stem", "norm", "stages"),
     "mlp": ("hidden", "norm"),
     "identity": (),
     "projection": ("hidden",),
@@ -63,6 +63,9 @@ class BackboneSettings(Settings):
     ``authors`` (3×3, padding 2) for the NCL paper's CIFAR runs."""
     norm: Literal["batch", "group", "layer", "none"] = "batch"
     """ResNets: ``batch`` or ``group``; mlp: ``batch``, ``layer`` or ``none``."""
+    stages: int = Field(default=4, ge=1, le=4)
+    """ResNets: how many of the four stages there are. With fewer the network ends at an earlier
+    layer, and features are of that layer."""
     hidden: tuple[PositiveInt, ...] = Field(default=(512, 512), min_length=1)
     """mlp: the width of each layer; projection: the number of axes."""
     pretrained: bool = False
@@ -216,6 +219,7 @@ def _resnet(settings: BackboneSettings, shape: Shape) -> Backbone:
         width=settings.width,
         stem=settings.stem,
         norm=norm,
+        stages=settings.stages,
     )
 
 

@@ -152,6 +152,7 @@ RESNETS: dict[str, tuple[Block, tuple[int, int, int, int]]] = {
     "resnet34": (BasicBlock, (3, 4, 6, 3)),
     "resnet50": (Bottleneck, (3, 4, 6, 3)),
 }
+STAGES: tuple[str, ...] = ("layer1", "layer2", "layer3", "layer4")
 
 
 class ResNet(nn.Module):
@@ -169,12 +170,16 @@ class ResNet(nn.Module):
             ``"large"`` divides it by 4, ``"authors"`` is the stem of the NCL paper for CIFAR.
         norm: ``"batch"``, or ``"group"``: no statistics across samples, so that a sample's
             output does not depend on its batch.
+        stages: How many of the four stages there are: with fewer, the output is that of an
+            earlier layer.
 
     Example:
         >>> backbone = ResNet("resnet10", in_channels=1, width=16)
         >>> backbone(torch.zeros(2, 1, 8, 8)).shape, backbone.hidden_size
         (torch.Size([2, 128]), 128)
     """
+
+    stages = STAGES  # for networks that were pickled without
 
     def __init__(
         self,
@@ -184,6 +189,7 @@ class ResNet(nn.Module):
         width: int = 64,
         stem: StemName = "small",
         norm: ImageNorm = "batch",
+        stages: int = 4,
     ) -> None:
         super().__init__()
         for what, key, table in (
@@ -193,21 +199,27 @@ class ResNet(nn.Module):
         ):
             if key not in table:
                 raise ValueError(f"unknown {what} {key!r}; known: {', '.join(table)}")
+        if not 1 <= stages <= len(STAGES):
+            raise ValueError(f"a ResNet has 1 to {len(STAGES)} stages, got stages={stages}")
         block, depths = RESNETS[name]
         first = STEMS[stem]
         self.in_channels = in_channels
-        self.hidden_size = 8 * width * block.expansion
         self.conv1 = nn.Conv2d(
             in_channels, width, first.kernel, first.stride, first.padding, bias=False
         )
         self.bn1 = NORMS[norm](width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, padding=1) if first.max_pool else nn.Identity()
-        self.layer1 = _stage(block, width, width, depths[0], stride=1, norm=norm)
-        out = width * block.expansion
-        self.layer2 = _stage(block, out, 2 * width, depths[1], stride=2, norm=norm)
-        self.layer3 = _stage(block, 2 * out, 4 * width, depths[2], stride=2, norm=norm)
-        self.layer4 = _stage(block, 4 * out, 8 * width, depths[3], stride=2, norm=norm)
+        self.stages = STAGES[:stages]
+        n_in = width
+        for number, stage in enumerate(self.stages):
+            n_inside = width << number
+            stride = 2 if number else 1
+            self.add_module(
+                stage, _stage(block, n_in, n_inside, depths[number], stride=stride, norm=norm)
+            )
+            n_in = n_inside * block.expansion
+        self.hidden_size = n_in
         self._initialise()
         # Channels innermost in memory is the faster layout, and having it from the start makes
         # the output bit-equal before and after saving and loading.
@@ -221,11 +233,14 @@ class ResNet(nn.Module):
                 f"got a batch of shape {tuple(images.shape)}"
             )
         maps = self.maxpool(self.relu(self.bn1(self.conv1(images))))
-        maps = self.layer4(self.layer3(self.layer2(self.layer1(maps))))
+        for stage in self.stages:
+            maps = self.get_submodule(stage)(maps)
         return maps.mean((2, 3))  # type: ignore[no-any-return]
 
     def load_torchvision(self, weights: Mapping[str, Tensor]) -> None:
-        """Read the weights of a ResNet in torchvision's names; those of a classifier are dropped.
+        """Read the weights of a ResNet in torchvision's names.
+
+        Those of a classifier, and of stages that this network ends before, are dropped.
 
         Args:
             weights: A state dict of torchvision, with ``fc.weight`` and ``fc.bias`` or without.
@@ -235,11 +250,11 @@ class ResNet(nn.Module):
                 unchanged.
         """
         self.check_torchvision(weights)
-        self.load_state_dict(_without_classifier(weights), strict=False)
+        self.load_state_dict(self._used(weights), strict=False)
 
     def check_torchvision(self, weights: Mapping[str, Tensor]) -> None:
         """Raise ``ValueError`` for weights that :meth:`load_torchvision` does not read."""
-        theirs, ours = _without_classifier(weights), self.state_dict()
+        theirs, ours = self._used(weights), self.state_dict()
         # Counters of batches were not saved by early versions; they are not used either.
         missing = [n for n in ours if n not in theirs and not n.endswith("num_batches_tracked")]
         unexpected = [n for n in theirs if n not in ours]
@@ -256,6 +271,11 @@ class ResNet(nn.Module):
                 "name, width, stem and norm (torchvision's: width 64, stem 'large', norm 'batch')"
             )
 
+    def _used(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The weights without those of a classifier and of stages behind the last one."""
+        dropped = ("fc", *STAGES[len(self.stages) :])
+        return {name: w for name, w in weights.items() if name.split(".")[0] not in dropped}
+
     def _initialise(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
@@ -271,10 +291,6 @@ def _stage(
         block(in_channels, width, stride=stride, norm=norm),
         *(block(out_channels, width, stride=1, norm=norm) for _ in range(depth - 1)),
     )
-
-
-def _without_classifier(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: weight for name, weight in weights.items() if not name.startswith("fc.")}
 
 
 def _shortened(names: list[str], most: int = 5) -> str:

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from nonneg.backbones.building import BackboneSettings
 from nonneg.encoder import CONFIG_FILE, WEIGHTS_FILE, EncoderSettings
 from nonneg.io import read_json, write_bytes, write_json
 from nonneg.settings import differences
@@ -326,7 +327,8 @@ def _without_model_places(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
     """A run's settings with those that came after it: it was trained as their defaults do."""
-    defaults = {**TrainConfig().model_dump(), "encoder": EncoderSettings().model_dump()}
+    encoder = EncoderSettings(backbone=BackboneSettings()).model_dump()
+    defaults = {**TrainConfig().model_dump(), "encoder": encoder}
     of_groups = {k: v for k, v in _plain(defaults).items() if isinstance(settings.get(k), dict)}
     return _filled(settings, of_groups)
 
