@@ -1,6 +1,6 @@
 """Multinomial logistic regression, solved to convergence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -65,17 +65,18 @@ def logistic_fit(
     parameters = torch.cat([start.weight, start.bias[:, None]], dim=1)  # (c, d + 1)
     logits = rows.logits(start.weight, start.bias)
     probability = logits.softmax(dim=1)
-    preconditioner = _Preconditioner.at(_curvature(probability), gram, penalty)
-    memory = _Memory()
+    memory = _Memory(_Preconditioner.at(_curvature(probability), gram, penalty, logits.dtype))
     gradient = _gradient(rows, targets, probability, parameters, penalty)
+    solved = memory.preconditioner.solve(gradient)
     for n_steps in range(_MAX_STEPS):
         enough = tolerance * penalty * float(parameters[:, :-1].double().norm())
         if float(gradient.double().norm()) <= max(enough, torch.finfo(gradient.dtype).eps):
             return _result(parameters, n_steps, converged=True)
         curvature = _curvature(probability)
-        if not 1 / _REFRESH <= curvature / preconditioner.curvature <= _REFRESH:
-            preconditioner = _Preconditioner.at(curvature, gram, penalty)
-        direction = -memory.solve(gradient, preconditioner)
+        if not 1 / _REFRESH <= curvature / memory.preconditioner.curvature <= _REFRESH:
+            memory.change(_Preconditioner.at(curvature, gram, penalty, logits.dtype))
+            solved = memory.preconditioner.solve(gradient)
+        direction = -memory.solve(gradient, solved)
         slope = _dot(gradient, direction)
         if not slope < 0:
             break
@@ -91,8 +92,9 @@ def logistic_fit(
         if torch.equal(moved, parameters):
             break
         new = _gradient(rows, targets, probability, moved, penalty)
-        memory.add(moved - parameters, new - gradient)
-        parameters, gradient = moved, new
+        solved_new = memory.preconditioner.solve(new)
+        memory.add(moved - parameters, new - gradient, solved_new - solved)
+        parameters, gradient, solved = moved, new, solved_new
     return _result(parameters, n_steps, converged=False)
 
 
@@ -116,10 +118,6 @@ def _curvature(probability: Tensor) -> float:
     """The mean curvature of the softmax: 1/c for equal probabilities, near 0 for certain ones."""
     spread = 1 - probability.square().sum(dim=1).mean(dtype=torch.float64)
     return max(float(spread) / (probability.shape[1] - 1), 1e-6)
-
-
-def _eye_like(gram: Tensor) -> Tensor:
-    return torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
@@ -164,42 +162,93 @@ class _Preconditioner:
     curvature: float
 
     @classmethod
-    def at(cls, curvature: float, gram: Tensor, penalty: float) -> "_Preconditioner":
+    def at(
+        cls, curvature: float, gram: Tensor, penalty: float, dtype: torch.dtype
+    ) -> "_Preconditioner":
+        # Most of a fit's time is reading the factor: half of the width is half of it.
+        for kind in (dtype, torch.float64):
+            factor, failed = _factored(gram.to(kind), curvature, penalty)
+            if not failed:
+                return cls(factor, curvature)
         ridge = penalty
-        factor, failed = torch.linalg.cholesky_ex(curvature * gram + ridge * _eye_like(gram))
         # A gram of float32 products has rounding of either sign where columns repeat others.
-        while int(failed):
+        while failed:
             ridge *= 10
-            factor, failed = torch.linalg.cholesky_ex(curvature * gram + ridge * _eye_like(gram))
+            factor, failed = _factored(gram, curvature, ridge)
         return cls(factor, curvature)
 
     def solve(self, gradient: Tensor) -> Tensor:
-        solved = torch.cholesky_solve(gradient[:, :-1].T.double(), self.factor).T
+        """Of gradients ``(c, d + 1)``, or of several beneath each other; float64."""
+        kind = self.factor.dtype
+        solved = torch.cholesky_solve(gradient[:, :-1].T.to(kind), self.factor).T.double()
         of_bias = gradient[:, -1:].double() / self.curvature
-        return torch.cat([solved, of_bias], dim=1).to(gradient.dtype)
+        return torch.cat([solved, of_bias], dim=1)
+
+
+def _factored(gram: Tensor, curvature: float, ridge: float) -> tuple[Tensor, int]:
+    """The triangle of ``curvature · gram + ridge``, and whether there is none."""
+    matrix = curvature * gram
+    matrix.diagonal().add_(ridge)
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    return factor, int(failed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """A step, the change of the gradient along it, and that change as the preconditioner has it."""
+
+    step: Tensor
+    change: Tensor
+    solved: Tensor
+    product: float
 
 
 class _Memory:
-    """The last steps and changes of the gradient: L-BFGS's approximation of the Hessian."""
+    """The last steps and changes of the gradient: L-BFGS's approximation of the Hessian.
 
-    def __init__(self) -> None:
-        self._pairs: list[tuple[Tensor, Tensor, float]] = []
+    The preconditioner is linear: what it makes of the changes is known from what it made of the
+    gradients, so that each step costs it one solution and no more.
 
-    def add(self, step: Tensor, change: Tensor) -> None:
+    Args:
+        preconditioner: Where the approximation starts.
+    """
+
+    def __init__(self, preconditioner: _Preconditioner) -> None:
+        self.preconditioner = preconditioner
+        self._pairs: list[_Pair] = []
+
+    def change(self, preconditioner: _Preconditioner) -> None:
+        """Take another preconditioner; steps and changes are kept."""
+        self.preconditioner = preconditioner
+        if self._pairs:
+            changes = torch.cat([pair.change for pair in self._pairs])
+            parts = preconditioner.solve(changes).chunk(len(self._pairs))
+            self._pairs = [
+                replace(pair, solved=part) for pair, part in zip(self._pairs, parts, strict=True)
+            ]
+
+    def add(self, step: Tensor, change: Tensor, solved: Tensor) -> None:
+        """Note a step, and the change of the gradient and of what is solved of it."""
         product = _dot(step, change)
         # Rounding can turn it negative at the very end; such a pair would spoil the approximation.
         if product > 0:
-            self._pairs = [*self._pairs, (step, change, product)][-_MEMORY:]
+            self._pairs = [*self._pairs, _Pair(step, change, solved, product)][-_MEMORY:]
 
-    def solve(self, gradient: Tensor, preconditioner: _Preconditioner) -> Tensor:
+    def solve(self, gradient: Tensor, solved: Tensor) -> Tensor:
+        """The approximate inverse Hessian times a gradient.
+
+        Args:
+            gradient: ``(c, d + 1)``.
+            solved: What the preconditioner makes of it.
+        """
         shares = []
-        for step, change, product in reversed(self._pairs):
-            shares.append(_dot(step, gradient) / product)
-            gradient = gradient - shares[-1] * change
-        solved = preconditioner.solve(gradient)
+        for pair in reversed(self._pairs):
+            shares.append(_dot(pair.step, gradient) / pair.product)
+            gradient = gradient - shares[-1] * pair.change
+            solved = solved - shares[-1] * pair.solved
         if self._pairs:
-            _, change, product = self._pairs[-1]
-            solved *= product / _dot(change, preconditioner.solve(change))
-        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
-            solved = solved + (share - _dot(change, solved) / product) * step
-        return solved
+            last = self._pairs[-1]
+            solved = solved * (last.product / _dot(last.solved, last.change))
+        for pair, share in zip(self._pairs, reversed(shares), strict=True):
+            solved = solved + (share - _dot(solved, pair.change) / pair.product) * pair.step
+        return solved.to(gradient.dtype)

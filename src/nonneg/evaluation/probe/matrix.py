@@ -12,6 +12,7 @@ from nonneg.metrics.inputs import Features
 
 # Times as many rows as columns make a Gram matrix that is good enough to precondition with.
 _GRAM_ROWS = 8
+_GRAM_COLUMNS = 512
 
 
 class Rows(Protocol):
@@ -61,7 +62,14 @@ class DenseRows:
     def gram(self) -> Tensor:
         """Mean product of columns over the first samples."""
         some = self.values[: _GRAM_ROWS * self.shape[1]]
-        return (some.T @ some).double() / max(1, len(some))
+        n_columns = some.shape[1]
+        gram = some.new_zeros(n_columns, n_columns)
+        # It is symmetric: the lower triangle, by blocks of columns, is half of the work.
+        for first in range(0, n_columns, _GRAM_COLUMNS):
+            last = min(first + _GRAM_COLUMNS, n_columns)
+            gram[first:last, :last] = some[:, first:last].T @ some[:, :last]
+        gram = gram.tril() + gram.tril(-1).T
+        return gram.double() / max(1, len(some))
 
 
 @dataclass(frozen=True, eq=False)
