@@ -103,6 +103,18 @@ def test_effective_rank_of_near_copies_is_exact(noise):
     assert metrics.effective_rank(Z).value == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.parametrize("shape", [(900, 600), (600, 900)])
+def test_effective_rank_of_many_directions_is_exact_to_five_digits(shape):
+    """Most of them are hardly used, which the square of the matrix shows less exactly."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(shape[0], 50)) @ rng.normal(size=(50, shape[1]))
+    Z += 1e-6 * rng.normal(size=shape)
+    share = np.linalg.svd(Z, compute_uv=False)
+    share /= share.sum()
+    expected = np.exp(-(share * np.log(share)).sum())
+    assert metrics.effective_rank(Z).value == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_permutation_is_found_again():
     Z = np.random.default_rng(0).random((50, 12)) ** 4
     order = np.random.default_rng(1).permutation(12)

@@ -9,6 +9,8 @@ from nonneg.metrics.inputs import FeatureLike, Features, checked_features
 from nonneg.metrics.results import FloatArray, Measurement
 
 _STEP = 4096
+# Up to so many directions the slower decomposition takes no time that anyone would notice.
+_FEW = 512
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,23 +64,25 @@ def _singular_values(features: Features, largest: float) -> Tensor:
     used = torch.stack(tiles).any(dim=0).nonzero()[:, 0]
     squared: Tensor = torch.linalg.eigvalsh(_gram(features, used, largest)).flip(0)
     if _square_is_exact_enough(squared):
-        return squared.sqrt()
+        return squared.clamp_min(0).sqrt()
     singular: Tensor = torch.linalg.svdvals(_triangle(features, used, largest))
     return singular
 
 
 def _square_is_exact_enough(squared: Tensor) -> bool:
-    """Whether the entropy from the eigenvalues of ZᵀZ or ZZᵀ is exact to 1e-8.
+    """Whether the entropy from the eigenvalues of ZᵀZ or ZZᵀ is exact: to 1e-8, or of many to 1e-5.
 
-    An eigenvalue is off by about ``ε·λ_max``, its root σ therefore by ``ε·λ_max / σ``, which is
-    much for directions that are hardly used: these need the slower decomposition of Z itself.
+    An eigenvalue is off by about ``δ = ε·λ_max``, its root σ therefore by ``δ / σ``, or by √δ where
+    it is smaller than that. Many directions that are hardly used need the slower decomposition of Z
+    itself.
     """
-    if squared[-1] <= 0:
-        return False
-    singular = squared.sqrt()
-    share = singular / singular.sum()
-    off = 10 * torch.finfo(torch.float64).eps * squared[0] / singular / singular.sum()
-    return bool((off * (1 - share.log())).sum() < 1e-8)
+    singular = squared.clamp_min(0).sqrt()
+    total = singular.sum()
+    off = 10 * torch.finfo(torch.float64).eps * squared[0]
+    off_by = off / singular.clamp_min(float(off) ** 0.5)
+    share = ((singular + off_by) / total).clamp_max(1)
+    limit = 1e-8 if len(squared) <= _FEW else 1e-5
+    return bool((off_by / total * (1 - share.log())).sum() < limit)
 
 
 def _gram(features: Features, used: Tensor, largest: float) -> Tensor:
