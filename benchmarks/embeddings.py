@@ -50,8 +50,8 @@ PEER_NOTES = f"""\
 Peers have as many active numbers per sample as NCL has on the set. PCA and FastICA have no more
 numbers than that; autoencoders and CSR have as many features as NCL (CSR at least four times as
 many as are active). S³ has as many topics as NCL has features, but no more than the vectors have
-directions in which they vary (381 for MiniLM); SensTopic has at most {MOST_TOPICS:,}, because it
-takes long with more. Of both the largest topics of each sample are kept. *Inductive* methods are
+directions in which they vary (381 for MiniLM); SensTopic has at most {MOST_TOPICS:,}, in case it
+needs all iterations. Of both the largest topics of each sample are kept. *Inductive* methods are
 fitted only on what is searched in, and then asked for the topics of all samples in one call;
 *transductive* ones are fitted on what is asked too, which no other method sees. One seed of PCA,
 FastICA, S³ and SensTopic."""
