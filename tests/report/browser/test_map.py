@@ -30,9 +30,17 @@ COLOURED = """() => {
 
 def opened(visit, path, route="map", **settings):
     page = visit(path, route, **(settings or WIDE))
-    until(page, "document.querySelector('.point-map canvas').width > 300")
-    page.wait_for_timeout(100)
+    settled(page)
     return page
+
+
+def settled(page):
+    """Wait until the map has its size and place: what is pointed at must not move away."""
+    until(page, "document.querySelector('.point-map canvas')?.width > 300")
+    place, before = page.evaluate(PLACE, 0), None
+    while place != before:
+        page.wait_for_timeout(100)
+        place, before = page.evaluate(PLACE, 0), place
 
 
 def test_points_are_drawn_and_the_legend_counts_them(visit, letters):
@@ -95,6 +103,7 @@ def test_two_fingers_pinch(visit, letters):
 def test_pointing_tells_and_a_click_opens(visit, letters):
     page = opened(visit, letters, "map?find=letter")
     go(page, "map")
+    settled(page)
     page.mouse.move(*page.evaluate(PLACE, 8))
     until(page, "!document.querySelector('.point-card').hidden")
     told = page.locator(".point-card").text_content()
