@@ -53,7 +53,7 @@ Course = Callable[[float], float]
 
 @dataclass(frozen=True)
 class Arm:
-    """A preset with changes, features teaching the backbone.
+    """A preset with changes; features teach the backbone, unless those say otherwise.
 
     Args:
         preset: What is changed.
@@ -65,7 +65,7 @@ class Arm:
             the features' gradient times one minus it; the projector gets all of it.
         measured: Epochs after which it is measured, besides the last.
         bounds: Of on-rates, least and most, as percentages: the trained features are finalised
-            with each of them and measured. None: with those of the preset.
+            with each of them and measured. Empty: as the preset does.
     """
 
     preset: str
@@ -352,8 +352,8 @@ def _pair(
 ) -> tuple[Arm, Arm]:
     """CL and NCL with the same changes."""
     return (
-        Arm(preset, f"CL, {name}", changes, True, None, backbone_weight),
-        Arm(preset, f"NCL, {name}", changes, False, None, backbone_weight, bounds=_BOUNDS),
+        Arm(preset, f"CL, {name}", changes, signed=True, backbone_weight=backbone_weight),
+        Arm(preset, f"NCL, {name}", changes, backbone_weight=backbone_weight, bounds=_BOUNDS),
     )
 
 

@@ -123,6 +123,7 @@ _SHOWN = {
     "precision_features": "precision@10, features",
     "precision_hidden": "precision@10, layer",
     "probe_features": "probe, features",
+    "probe_features_10k": "…, of 10,000 images",
     "probe_hidden": "probe, layer",
 }
 
@@ -139,7 +140,7 @@ def table() -> str:
                 continue
             seeds = ", ".join(str(record["seed"]) for record in here)
             name = f"{stage} ({here[0]['n_hidden']} numbers)"
-            cells = [_cell(key, [record[key] for record in here]) for key in _SHOWN]
+            cells = [_cell(key, [r[key] for r in here if key in r]) for key in _SHOWN]
             signed = {
                 r["seed"]: r for r in found.values() if (r["stage"], r["method"]) == (stage, "CL")
             }
@@ -162,7 +163,7 @@ def _cell(key: str, values: list[float]) -> str:
 
 def _spread(values: list[float]) -> str:
     if not values:
-        return ""
+        return "–"
     return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 

@@ -55,9 +55,9 @@ def bound_on_rate(
         n_on = (scores > 0).sum(dim=0)
         bounded = n_on.clamp(n_least, n_most)
         moved = bounded != n_on
-        # Where nothing moves, whatever is valid.
-        wanted = torch.where(moved, bounded, 1)
-        last.bias[rows] -= torch.where(moved, thresholds(scores, wanted), 0.0)
+        # Thresholds are of one sample or more: where none is needed, that of one is not used.
+        found = thresholds(scores, torch.where(moved, bounded, 1))
+        last.bias[rows] -= torch.where(moved, found, 0.0)
 
 
 @torch.no_grad()

@@ -26,7 +26,8 @@ def effective_rank(Z: FeatureLike) -> EffectiveRank:
     In [1, min(n_samples, n_features)]: 1 if all rows are multiples of one, d for d orthogonal
     columns of equal length. A low rank is a sign of collapse, but noise has the highest, so neither
     end is better by itself. Z is taken as it is, neither centred nor row-normalised, and decomposed
-    in float64; for an all-zero Z ``value`` is NaN.
+    in float64; of more than 512 directions the value is exact to five digits. For an all-zero Z
+    ``value`` is NaN.
 
     Args:
         Z: Features ``(n_samples, n_features)``.
