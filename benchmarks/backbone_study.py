@@ -10,8 +10,6 @@ held out of the training set: the test set is not read.
 """
 
 import argparse
-import json
-import math
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -24,6 +22,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from benchmarks.studies import Record, append, as_markdown, between_marks, folder_name, read
 from nonneg import metrics
 from nonneg.data.dataset import Data
 from nonneg.encoder import Encoder
@@ -185,7 +184,7 @@ class Studied(Contrastive):
             }
             # What follows is of the same training, whose time counts once.
             self.cpu, trained = time.process_time(), 0.0
-            append(record)
+            append(RESULTS, record)
 
     def _finalised(self, *, is_last: bool) -> Iterator[tuple[str, Encoder]]:
         """What is measured: the encoder as it would be if this epoch were the last."""
@@ -211,7 +210,7 @@ class Studied(Contrastive):
 
 def figures(
     encoder: Encoder, pairs: Pairs, train: Data, held_out: Data, *, temperature: float
-) -> dict[str, float | int | None]:
+) -> dict[str, float]:
     """All figures of the study of one encoder.
 
     Args:
@@ -241,7 +240,7 @@ def figures(
         return metrics.precision_at_k(z, labels, k=10).value
 
     n_features = sparsity.n_alive + sparsity.n_dead
-    found: dict[str, float | int | None] = {
+    return {
         "probe_hidden": of_hidden.accuracy(shown.hidden, labels),
         "probe_features": of_features.accuracy(shown.features, labels),
         "few_labels_hidden": few_labels.value,
@@ -257,7 +256,6 @@ def figures(
         "impurity": 1 - purity.value,
         "sepin_1": metrics.sepin(z_a, z_b, temperature=temperature).at[1],
     }
-    return {key: None if math.isnan(value) else value for key, value in found.items()}
 
 
 def _on_for(features: Tensor, n: int) -> int:
@@ -265,20 +263,9 @@ def _on_for(features: Tensor, n: int) -> int:
     return int((metrics.active_mask(features).sum(0) >= n).sum())
 
 
-def append(record: dict[str, Any]) -> None:
-    """Add a line to the results."""
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    rounded = {k: round(v, 6) if isinstance(v, float) else v for k, v in record.items()}
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(rounded) + "\n")
-
-
-def lines() -> list[dict[str, Any]]:
+def lines() -> list[Record]:
     """The records so far; of a repeated epoch of a run the last."""
-    if not RESULTS.exists():
-        return []
-    found = map(json.loads, RESULTS.read_text().splitlines())
-    return list({(r["arm"], r["seed"], r["epoch"], r["epochs"]): r for r in found}.values())
+    return read(RESULTS, "arm", "seed", "epoch", "epochs")
 
 
 def run_arm(arm: Arm, seed: int) -> bool:
@@ -314,8 +301,7 @@ def is_recorded(arm: Arm, seed: int) -> bool:
 
 def folder_of(arm: Arm, seed: int) -> Path:
     """Where a run is, or will be."""
-    plain = "".join(c if c.isalnum() else "-" for c in arm.title.lower())
-    return RUNS / f"{plain}-seed{seed}"
+    return RUNS / folder_name(arm.title, seed)
 
 
 def until(share: float) -> Course:
@@ -449,20 +435,16 @@ def table() -> str:
     for record in lines():
         groups.setdefault((record["arm"], record["epochs"], record["epoch"]), []).append(record)
     rows = [["arm", "epoch", "seeds", *_SHOWN.values()]]
-    rows.append(["---"] * len(rows[0]))
     for (arm, epochs, epoch), found in groups.items():
         seeds = ", ".join(str(record["seed"]) for record in found)
         rows.append([arm, f"{epoch} of {epochs}", seeds, *(_mean(found, key) for key in _SHOWN)])
     spent = sum(record["core_seconds"] for record in lines()) / 3600
-    shown = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return f"{shown}\n\n{spent:.1f} core-hours."
+    return f"{as_markdown(rows)}\n\n{spent:.1f} core-hours."
 
 
 def with_table(page: str) -> str:
     """The page of the study with the table as it now is, between its marks."""
-    before, _, rest = page.partition("<!-- study -->")
-    after = rest.partition("<!-- end -->")[2]
-    return f"{before}<!-- study -->\n\n{table()}\n\n<!-- end -->{after}"
+    return between_marks(page, table())
 
 
 def _mean(found: list[dict[str, Any]], key: str) -> str:

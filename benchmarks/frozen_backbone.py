@@ -13,34 +13,25 @@ of ``results/studies/frozen.jsonl``; what is there already is not made again.
 """
 
 import argparse
-import json
-import math
-import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.embedding_vectors import image_encoder, photographs, records, text_vectors
+from benchmarks.frozen_views import CACHE, PRESET, SOURCES, Part, part_of
+from benchmarks.studies import Record, append, as_markdown, between_marks, read, spread
 from nonneg import metrics
 from nonneg.backbones import BackboneSettings
-from nonneg.data import load
-from nonneg.data.dataset import ArrayData, Data, permutation, subset
+from nonneg.data.dataset import ArrayData, subset
 from nonneg.encoder import Encoder
 from nonneg.evaluation.probe.linear import fitted_probe
 from nonneg.evaluation.subject import features_of_views
-from nonneg.pairs.image_views import ImageViews
-from nonneg.pairs.protocol import Batch, Draws
-from nonneg.pairs.view_settings import ViewSettings, recipe
 from nonneg.rows import unit_rows
-from nonneg.runs.experiment import read_experiment, training_data
+from nonneg.runs.experiment import read_experiment
 from nonneg.training.contrastive import train
 from nonneg.training.run_folder import RunFolder
 from nonneg.training.settings import TrainConfig
@@ -49,46 +40,8 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "studies" / "frozen.jsonl"
 PAGE = ROOT / "docs" / "history" / "frozen.md"
 RUNS = Path("runs/frozen-backbone")
-CACHE = Path("~/.cache/nonneg-frozen").expanduser()
-PRESET = "cifar10-small"
 METHODS = {"CL": "identity", "NCL": "relu"}
-N_SEPIN = 2000
 TOP = 20
-
-# What a photograph is of: the first of these that most of its captions name, rare ones first.
-NOUNS = {
-    "bicycle": "bikes? bicycles?",
-    "snow": "snow snowy",
-    "beach": "beach",
-    "water": "water ocean lake pool river",
-    "street": "street road sidewalk",
-    "grass": "grass grassy field",
-    "girl": "girls?",
-    "woman": "woman women lady",
-    "child": "child children kids? toddler baby",
-    "people": "people crowd group",
-    "boy": "boys?",
-    "dog": "dogs? puppy",
-    "man": "man men guy",
-}
-
-
-@dataclass(frozen=True)
-class Source:
-    """A set of images and how it is encoded and trained on.
-
-    Args:
-        size: Pixels per side.
-        n_draws: Of two views each, of every training image.
-        epochs: In each, every image is seen in two views.
-    """
-
-    size: int
-    n_draws: int
-    epochs: int
-
-
-SOURCES = {"cifar10": Source(96, 2, 8), "flickr8k": Source(128, 2, 20)}
 
 
 class Choice(NamedTuple):
@@ -100,132 +53,6 @@ class Choice(NamedTuple):
 
 # Chosen on held-out images of CIFAR-10, and taken over for the photographs.
 CHOSEN = {"cifar10": Choice(0.2, 3e-4), "flickr8k": Choice(0.2, 3e-4)}
-
-
-@dataclass(frozen=True)
-class CachedViews:
-    """Two of the encoded views of each sample, drawn anew each time.
-
-    Args:
-        table: ``(n, n_views, d)``, by the number of the sample.
-    """
-
-    table: Tensor
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """For the record of a run."""
-        return {"shape": list(self.table.shape)}
-
-    def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Two different views of each sample, ``(n, d)`` each."""
-        n_views = self.table.shape[1]
-        first = batch.draws.integers(n_views, stream=1)
-        second = (first + 1 + batch.draws.integers(n_views - 1, stream=2)) % n_views
-        numbers = batch.indices
-        return self.table[numbers, first].float(), self.table[numbers, second].float()
-
-
-@dataclass(frozen=True)
-class Part:
-    """Encoded images: as they are, and views of all or some of them.
-
-    Args:
-        whole: The images' vectors, with labels; class −1 is none.
-        views: Of the images ``rows``.
-        rows: Their numbers.
-        texts: A vector of each image's captions, where it has some.
-    """
-
-    whole: ArrayData
-    views: CachedViews
-    rows: Tensor
-    texts: Tensor | None = None
-
-
-def images_of(name: str, part: str, data: Path | None) -> tuple[Data, Tensor | None]:
-    """The images of a part, labelled, and a vector of each one's captions."""
-    if name == "cifar10":
-        if part == "test":
-            return load(name, split="test"), None
-        _, experiment = read_experiment(PRESET)
-        samples, held_out = training_data(experiment.data, None)
-        assert held_out is not None
-        return (samples if part == "train" else held_out), None
-    if data is None:
-        raise ValueError(f"{name} is read from a folder; name it with --data")
-    lines = records(data / "flickr8k" / "captions.jsonl.gz")
-    split = {"held_out": "dev"}.get(part, part)
-    numbers = [n for n, line in enumerate(lines) if line["split"] == split]
-    captions = [lines[n]["captions"] for n in numbers]
-    labels = torch.tensor([subject(five) for five in captions])
-    pixels = torch.cat(list(photographs(data, numbers)))
-    texts = None
-    if part != "train":
-        vectors = torch.from_numpy(text_vectors([text for five in captions for text in five]))
-        texts = unit_rows(vectors).view(len(captions), -1, vectors.shape[1]).mean(dim=1)
-    return ArrayData(pixels, labels=labels, name=name, class_names=tuple(NOUNS)), texts
-
-
-def subject(captions: list[str]) -> int:
-    """The number of the noun that most captions of a photograph name; −1 where none does.
-
-    Example:
-        >>> list(NOUNS)[subject(["A dog runs .", "A dog on grass .", "Two dogs ."])]
-        'dog'
-    """
-    n_naming = [
-        sum(bool(re.search(rf"\b({'|'.join(words.split())})\b", text.lower())) for text in captions)
-        for words in NOUNS.values()
-    ]
-    return int(np.argmax(n_naming)) if any(n_naming) else -1
-
-
-@torch.inference_mode()
-def encoded(pixels: Tensor) -> Tensor:
-    """EfficientNet-Lite0's vectors, float16 ``(n, 1280)``, of views ``(n, 3, h, w)`` in [0, 1]."""
-    network = image_encoder().to(memory_format=torch.channels_last)
-    scaled = ((pixels - 0.498) / 0.502).contiguous(memory_format=torch.channels_last)
-    vectors: Tensor = network.extract_features(scaled).mean(dim=(2, 3)).half()
-    return vectors
-
-
-def vectors_of(images: Data, rows: Tensor, size: int, draw: int | None) -> Tensor:
-    """Vectors ``(n, 1, d)`` of images as they are, or ``(n, 2, d)`` of two views of each."""
-    views = ImageViews(ViewSettings() if draw is None else recipe("colour"), size)
-    parts = []
-    for numbers in rows.split(64):
-        draws = Draws(0, draw or 0, numbers)
-        pair = views(Batch(images.fetch(numbers), numbers, draws, fetch=images.fetch))
-        parts.append(torch.stack([encoded(view) for view in pair[: 1 if draw is None else 2]], 1))
-    return torch.cat(parts)
-
-
-def part_of(name: str, part: str, *, data: Path | None, cache: Path) -> Part:
-    """The vectors of a part, encoded if they are not in the cache."""
-    source, folder = SOURCES[name], cache / f"{name}-{SOURCES[name].size}"
-    folder.mkdir(parents=True, exist_ok=True)
-    images, texts = images_of(name, part, data)
-    everything = torch.arange(len(images))
-    rows = everything if part == "train" else permutation(len(images), seed=0)[:N_SEPIN]
-    rows = rows.sort().values
-
-    def kept(which: str, rows: Tensor, draw: int | None) -> Tensor:
-        path = folder / f"{part}-{which}.npy"
-        if not path.exists():
-            began = time.process_time()
-            found = vectors_of(images, rows, source.size, draw)
-            unfinished = path.with_suffix(".part")
-            with unfinished.open("wb") as file:
-                np.save(file, found.numpy())
-            unfinished.replace(path)
-            print(f"{path.name}: {time.process_time() - began:.0f} core-seconds", flush=True)
-        return torch.from_numpy(np.load(path))
-
-    whole = kept("images", everything, None)[:, 0]
-    n_draws = source.n_draws if part == "train" else 1
-    views = torch.cat([kept(f"views{draw}", rows, draw) for draw in range(n_draws)], dim=1)
-    return Part(ArrayData(whole, labels=images.labels, name=name), CachedViews(views), rows, texts)
 
 
 def settings_of(name: str, chosen: Choice, seed: int) -> TrainConfig:
@@ -361,22 +188,12 @@ _NAMES = ("set", "method", "temperature", "lr", "seed", "part")
 
 def key_of(record: dict[str, Any]) -> Key:
     """What a line is of; what is measured again takes its place."""
-    return tuple(record[key] for key in _NAMES)  # type: ignore[return-value]
+    return tuple(record[key] for key in _NAMES)
 
 
-def lines() -> dict[Key, dict[str, Any]]:
+def lines() -> dict[Key, Record]:
     """The records so far."""
-    found = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    return {key_of(record): record for record in map(json.loads, found)}
-
-
-def append(record: dict[str, Any]) -> None:
-    """Add a line to the results."""
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    plain = {k: round(v, 6) if isinstance(v, float) else v for k, v in record.items()}
-    plain = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in plain.items()}
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(plain) + "\n")
+    return {key_of(record): record for record in read(RESULTS, *_NAMES)}
 
 
 # How NCL is compared with CL, seed by seed.
@@ -431,13 +248,13 @@ def tables() -> str:
 def _table(records: list[dict[str, Any]]) -> str:
     by_method = {m: [r for r in records if r["method"] == m] for m in ("vectors", *METHODS)}
     seeds = ", ".join(str(record["seed"]) for record in by_method["NCL"])
-    rows = [[f"seeds {seeds}", "the network's vectors", *METHODS, "NCL against CL"], ["---"] * 5]
+    rows = [[f"seeds {seeds}", "the network's vectors", *METHODS, "NCL against CL"]]
     for key, (title, scale, unit) in _SHOWN.items():
         if not any(key in record for record in records):
             continue
         nulls = {k: 100 * v for k, v in records[0].items() if k.endswith("null")}
         cells = [
-            _cell([scale * r[key] for r in of_one if r.get(key) is not None])
+            spread([scale * r[key] for r in of_one if r.get(key) is not None])
             for of_one in by_method.values()
         ]
         compared = ""
@@ -445,38 +262,28 @@ def _table(records: list[dict[str, Any]]) -> str:
             signed = {record["seed"]: record for record in by_method["CL"]}
             pairs = [(signed[r["seed"]], r) for r in by_method["NCL"] if r["seed"] in signed]
             values = [COMPARED[unit](cl[key], ncl[key]) for cl, ncl in pairs]
-            compared = _cell([v if unit else scale * v for v in values], sign=not unit) + unit
+            compared = spread([v if unit else scale * v for v in values], sign=not unit) + unit
         rows.append([title.format(**nulls), *cells, compared])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return as_markdown(rows)
 
 
 def _tried(records: list[dict[str, Any]]) -> str:
     keys = ("sparsity_alive", "on_for_20_rate", "top20_purity", "precision", "probe")
     rows = [["", "T", "lr", "seeds", *(_SHOWN[key].title.split(" (")[0] for key in keys)]]
-    rows.append(["---"] * len(rows[0]))
     arms: dict[tuple[str, float, float], list[dict[str, Any]]] = {}
     for record in records:
         arm = (record["method"], record["temperature"], record["lr"])
         arms.setdefault(arm, []).append(record)
     for (method, t, lr), of_one in arms.items():
         seeds = ", ".join(str(record["seed"]) for record in of_one)
-        cells = [_cell([_SHOWN[key].scale * r[key] for r in of_one]) for key in keys]
+        cells = [spread([_SHOWN[key].scale * r[key] for r in of_one]) for key in keys]
         rows.append([method, *(f"{x:g}" if x else "" for x in (t, lr)), seeds, *cells])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def _cell(values: list[float], *, sign: bool = False) -> str:
-    if not values:
-        return "–"
-    spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{mean(values):{'+' if sign else ''}.2f}{spread}".replace("-", "−")
+    return as_markdown(rows)
 
 
 def with_tables(page: str) -> str:
     """The page of the study with the tables as they now are, between their marks."""
-    before, _, rest = page.partition("<!-- study -->")
-    after = rest.partition("<!-- end -->")[2]
-    return f"{before}<!-- study -->\n\n{tables()}\n\n<!-- end -->{after}"
+    return between_marks(page, tables())
 
 
 def measure(name: str, options: argparse.Namespace) -> None:
@@ -510,7 +317,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
         )
         spent = {"core_seconds_training": round(taught, 1)}
         spent["core_seconds"] = round(time.process_time() - began, 1)
-        append({**dict(zip(_NAMES, key, strict=True)), **found, **spent})
+        append(RESULTS, {**dict(zip(_NAMES, key, strict=True)), **found, **spent})
         print(f"{time.strftime('%H:%M:%S')} {key} {spent}", flush=True)
 
 

@@ -10,7 +10,6 @@ sprites that are not in the training set.
 """
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from rich.console import Console
 from sklearn.decomposition import NMF, PCA, FastICA
 from torch import Tensor, nn
 
+from benchmarks.studies import Record, append, as_markdown, between_marks, folder_name, read
 from nonneg import metrics
 from nonneg.backbones.building import BackboneSettings
 from nonneg.data.dataset import ArrayData, Data, permutation
@@ -255,26 +255,14 @@ def figures(Z: Array, table: Tensor) -> dict[str, float | int | None]:
     }
 
 
-def append(record: dict[str, Any]) -> None:
-    """Add a line to the results."""
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    rounded = {k: round(v, 6) if isinstance(v, float) else v for k, v in record.items()}
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(rounded) + "\n")
-
-
-def lines() -> list[dict[str, Any]]:
+def lines() -> list[Record]:
     """The records so far; of a repeated one the last."""
-    if not RESULTS.exists():
-        return []
-    found = map(json.loads, RESULTS.read_text().splitlines())
-    return list({(line["arm"], line["seed"]): line for line in found}.values())
+    return read(RESULTS, "arm", "seed")
 
 
 def folder_of(arm: Arm, seed: int) -> Path:
     """Where a run is, or will be."""
-    plain = "".join(c if c.isalnum() else "-" for c in arm.title.lower())
-    return RUNS / f"{plain}-seed{seed}"
+    return RUNS / folder_name(arm.title, seed)
 
 
 def main() -> None:
@@ -303,7 +291,7 @@ def main() -> None:
         for arm in chosen:
             if (arm.title, seed) not in {(line["arm"], line["seed"]) for line in lines()}:
                 print(f"{time.strftime('%H:%M:%S')} {arm.title}, seed {seed}", flush=True)
-                append(study.record(arm))
+                append(RESULTS, study.record(arm))
 
 
 _SHOWN = {
@@ -325,7 +313,6 @@ def table() -> str:
     """All that was measured, mean ± standard deviation over seeds, as Markdown."""
     records = lines()
     rows = [["", "", "seeds", *(title for title, _ in _SHOWN.values())]]
-    rows.append(["---"] * len(rows[0]))
     for group in dict.fromkeys(arm.group for arm in sorted(ARMS, key=lambda a: a.set_up)):
         found: dict[str, dict[int, dict[str, Figure]]] = {}
         for arm in (arm for arm in ARMS if arm.group == group):
@@ -342,8 +329,7 @@ def table() -> str:
             ]
             rows.append([group, method, str(len(seeds)), *cells])
     spent = sum(record["core_seconds"] for record in records) / 60
-    shown = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return f"{shown}\n\n{spent:.0f} core-minutes."
+    return f"{as_markdown(rows)}\n\n{spent:.0f} core-minutes."
 
 
 def _cell(spread: Spread | None, beside: Difference | None, n_digits: int) -> str:
@@ -356,9 +342,7 @@ def _cell(spread: Spread | None, beside: Difference | None, n_digits: int) -> st
 
 def with_table(page: str) -> str:
     """The page of the study with the table as it now is, between its marks."""
-    before, _, rest = page.partition("<!-- study -->")
-    after = rest.partition("<!-- end -->")[2]
-    return f"{before}<!-- study -->\n\n{table()}\n\n<!-- end -->{after}"
+    return between_marks(page, table())
 
 
 def draw(study: Study) -> None:

@@ -10,16 +10,15 @@ out of the training set.
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import torch
 from rich.console import Console
 
 from benchmarks.backbone_study import figures
+from benchmarks.studies import Record, append, as_markdown, between_marks, read, spread
 from nonneg.backbones import Frozen, ResNet
 from nonneg.encoder import Encoder
 from nonneg.runs.experiment import (
@@ -100,18 +99,10 @@ def measure(stage: int, method: str, seed: int) -> dict[str, Any]:
     }
 
 
-def append(record: dict[str, Any]) -> None:
-    """Add a line to the results."""
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    plain = {k: round(v, 6) if isinstance(v, float) else v for k, v in record.items()}
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(plain) + "\n")
-
-
-def lines() -> dict[tuple[int, str, int], dict[str, Any]]:
+def lines() -> dict[tuple[int, str, int], Record]:
     """The records so far, by stage, method and seed; of a repeated run the last."""
-    found = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    return {(r["stage"], r["method"], r["seed"]): r for r in map(json.loads, found)}
+    found = read(RESULTS, "stage", "method", "seed")
+    return {(r["stage"], r["method"], r["seed"]): r for r in found}
 
 
 _SHOWN = {
@@ -131,7 +122,6 @@ _SHOWN = {
 def table() -> str:
     """Stage by stage, the mean over seeds, as Markdown."""
     rows = [["stage", "", "seeds", *_SHOWN.values(), "impurity", "SEPIN@1 × CL's"]]
-    rows.append(["---"] * len(rows[0]))
     found = lines()
     for stage in STAGES:
         for method in METHODS:
@@ -148,30 +138,20 @@ def table() -> str:
                 (signed[r["seed"]], r) for r in here if method == "NCL" and r["seed"] in signed
             ]
             ratios = [
-                _spread([ncl[key] / cl[key] for cl, ncl in pairs])
-                for key in ("impurity", "sepin_1")
+                spread([ncl[key] / cl[key] for cl, ncl in pairs]) for key in ("impurity", "sepin_1")
             ]
             rows.append([name, method, seeds, *cells, *ratios])
     spent = sum(record["core_seconds"] for record in found.values()) / 60
-    shown = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return f"{shown}\n\n{spent:.0f} core-minutes."
+    return f"{as_markdown(rows)}\n\n{spent:.0f} core-minutes."
 
 
 def _cell(key: str, values: list[float]) -> str:
-    return _spread([(1000 if key == "sepin_1" else 100) * value for value in values])
-
-
-def _spread(values: list[float]) -> str:
-    if not values:
-        return "–"
-    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
+    return spread([(1000 if key == "sepin_1" else 100) * value for value in values])
 
 
 def with_table(page: str) -> str:
     """The page of the study with the table as it now is, between its marks."""
-    before, _, rest = page.partition("<!-- study -->")
-    after = rest.partition("<!-- end -->")[2]
-    return f"{before}<!-- study -->\n\n{table()}\n\n<!-- end -->{after}"
+    return between_marks(page, table())
 
 
 def main() -> None:
@@ -189,7 +169,7 @@ def main() -> None:
         for stage in STAGES:
             for method in METHODS:
                 if (stage, method, seed) not in lines():
-                    append(measure(stage, method, seed))
+                    append(RESULTS, measure(stage, method, seed))
                     print(f"{time.strftime('%H:%M:%S')} {stage} {method} {seed}", flush=True)
 
 

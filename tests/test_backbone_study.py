@@ -42,7 +42,7 @@ def test_the_table_is_of_the_last_line_of_each_epoch(study, tmp_path, monkeypatc
     figures = dict.fromkeys(study._SHOWN, 0.5)
     run = {"arm": "set CL", "epoch": 2, "epochs": 2, "core_seconds": 1800, **figures}
     for seed, probe in ((0, 0.1), (0, 0.3), (1, 0.5)):
-        study.append({**run, "seed": seed, "probe_hidden": probe})
+        study.append(study.RESULTS, {**run, "seed": seed, "probe_hidden": probe})
     assert [record["probe_hidden"] for record in study.lines()] == [0.3, 0.5]
     assert "| set CL | 2 of 2 | 0, 1 | 40.00 | 50.00 |" in study.table()
     assert study.table().endswith("1.0 core-hours.")

@@ -20,17 +20,22 @@ def study():
         yield import_module("benchmarks.frozen_backbone")
 
 
+@pytest.fixture(scope="module")
+def views(study):
+    return import_module("benchmarks.frozen_views")
+
+
 def batch_of(numbers, epoch=0):
     nothing = torch.zeros(len(numbers), 1)
     return Batch(nothing, numbers, Draws(0, epoch, numbers), fetch=nothing.__getitem__)
 
 
-def test_a_pair_is_two_different_views_of_the_same_sample(study):
+def test_a_pair_is_two_different_views_of_the_same_sample(views):
     table = torch.arange(5 * 4).view(5, 4, 1).half()  # the view k of sample n is 4n + k
     numbers = torch.tensor([3, 0, 4])
     seen = set()
     for epoch in range(40):
-        first, second = study.CachedViews(table)(batch_of(numbers, epoch))
+        first, second = views.CachedViews(table)(batch_of(numbers, epoch))
         assert first.dtype == torch.float32
         assert (first != second).all()
         assert torch.equal(first.flatten() // 4, numbers.float())
@@ -48,9 +53,9 @@ def test_a_pair_is_two_different_views_of_the_same_sample(study):
         (["Hotdogs ."], None),
     ],
 )
-def test_the_subject_is_the_noun_that_most_captions_name(study, captions, noun):
-    number = study.subject(captions)
-    assert (None if number < 0 else list(study.NOUNS)[number]) == noun
+def test_the_subject_is_the_noun_that_most_captions_name(views, captions, noun):
+    number = views.subject(captions)
+    assert (None if number < 0 else list(views.NOUNS)[number]) == noun
 
 
 def test_only_the_projector_of_the_preset_is_trained(study):
@@ -61,18 +66,18 @@ def test_only_the_projector_of_the_preset_is_trained(study):
     assert config.training.keep_angles
 
 
-def test_samples_without_a_label_count_for_no_figure_of_classes(study):
+def test_samples_without_a_label_count_for_no_figure_of_classes(study, views):
     z = torch.eye(3).repeat(40, 1)
     labels = torch.arange(3).repeat(40)
     images = ArrayData(z, labels=labels)
-    part = study.Part(images, study.CachedViews(z[:, None]), torch.arange(120), texts=z)
+    part = views.Part(images, views.CachedViews(z[:, None]), torch.arange(120), texts=z)
     found = study.readable(z, images, z, part)
     assert (found["top20_purity"], found["precision"], found["n_dead"]) == (1, 1, 0)
     assert found["captions_of_feature"] == pytest.approx(1)
     wrong = torch.cat([z, z])
     unlabelled = torch.cat([labels, torch.full((120,), -1)])
     more = ArrayData(wrong.roll(1, dims=1), labels=unlabelled)
-    part = study.Part(more, part.views, part.rows)
+    part = views.Part(more, part.views, part.rows)
     assert study.readable(wrong, more, more.inputs, part)["top20_purity"] == 1
 
 
@@ -83,10 +88,14 @@ def test_the_tables_are_of_the_last_line_of_each_run(study, tmp_path, monkeypatc
     of_all = {**dict.fromkeys(keys, 0.5), "top20_purity_null": 0.25, "core_seconds": 60}
     run = {"set": "cifar10", "temperature": 0.1, "lr": 0.01, "part": "test", **of_all}
     for seed in (0, 1):
-        study.append({**run, "method": "CL", "seed": seed})
-        study.append({**run, "method": "NCL", "seed": seed, "impurity": 0.9})
-        study.append({**run, "method": "NCL", "seed": seed, "impurity": 0.2 + 0.1 * seed})
-    study.append({**run, "method": "CL", "seed": 0, "part": "held_out", "probe": 0.75})
+        study.append(study.RESULTS, {**run, "method": "CL", "seed": seed})
+        study.append(study.RESULTS, {**run, "method": "NCL", "seed": seed, "impurity": 0.9})
+        study.append(
+            study.RESULTS, {**run, "method": "NCL", "seed": seed, "impurity": 0.2 + 0.1 * seed}
+        )
+    study.append(
+        study.RESULTS, {**run, "method": "CL", "seed": 0, "part": "held_out", "probe": 0.75}
+    )
     assert len(study.lines()) == 5
     text = study.tables()
     assert "| seeds 0, 1 | the network's vectors | CL | NCL | NCL against CL |" in text

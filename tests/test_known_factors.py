@@ -114,11 +114,15 @@ def test_the_table_is_of_the_last_line_of_each_seed(study, tmp_path, monkeypatch
     assert study.lines() == []
     cl, ncl = (arm for arm in study.ARMS if arm.group == "whole network, 64 features")
     run = {**dict.fromkeys(study._SHOWN, 0.5), "core_seconds": 60}
-    study.append({**run, "arm": cl.title, "seed": 0, "dci_disentanglement": 0.1})
+    study.append(study.RESULTS, {**run, "arm": cl.title, "seed": 0, "dci_disentanglement": 0.1})
     for seed in range(3):
-        study.append({**run, "arm": cl.title, "seed": seed, "dci_disentanglement": 0.3})
+        study.append(
+            study.RESULTS, {**run, "arm": cl.title, "seed": seed, "dci_disentanglement": 0.3}
+        )
         gain = 0.6 + seed / 1000
-        study.append({**run, "arm": ncl.title, "seed": seed, "dci_disentanglement": gain})
+        study.append(
+            study.RESULTS, {**run, "arm": ncl.title, "seed": seed, "dci_disentanglement": gain}
+        )
     table = study.table()
     assert "| whole network, 64 features | CL | 3 | 0.300 ± 0.000 | 0.500 ± 0.000 |" in table
     assert "| whole network, 64 features | NCL | 3 | 0.601 ± 0.001 * | 0.500 ± 0.000 |" in table

@@ -33,9 +33,11 @@ def test_the_table_goes_from_stage_to_stage(study, tmp_path, monkeypatch):
     of_all = {**dict.fromkeys(study._SHOWN, 0.5), "impurity": 0.5, "n_hidden": 16}
     for seed in (0, 1):
         run = {**of_all, "stage": 1, "seed": seed, "core_seconds": 60}
-        study.append({**run, "method": "CL"})
-        study.append({**run, "method": "NCL", "impurity": 0.2 + 0.1 * seed, "sepin_1": 2.0})
-    study.append({**run, "stage": 3, "method": "CL", "seed": 0})
+        study.append(study.RESULTS, {**run, "method": "CL"})
+        study.append(
+            study.RESULTS, {**run, "method": "NCL", "impurity": 0.2 + 0.1 * seed, "sepin_1": 2.0}
+        )
+    study.append(study.RESULTS, {**run, "stage": 3, "method": "CL", "seed": 0})
     rows = study.table().splitlines()
     assert rows[2].startswith("| 1 (16 numbers) | CL | 0, 1 | 50.00 ± 0.00 |")
     assert rows[3].endswith("| 0.50 ± 0.14 | 4.00 ± 0.00 |")
